@@ -11,12 +11,12 @@ import typer
 
 from course_utils.diagnosis import examine, print_findings
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.log_files import read_logs
 from course_utils.lessons.gpu_nodes.failures.log_report import log_report, log_report_text
-from course_utils.lessons.profiling.recorder_comparison import compare_dumps
-from course_utils.lessons.profiling.recorder_dumps import read_dumps
-from course_utils.lessons.profiling.recorder_sentences import dumps_text
-from course_utils.lessons.profiling.recorder_waits import first_ranks
+from course_utils.lessons.gpu_nodes.failures.reading.log_files import read_logs
+from course_utils.lessons.profiling.dumps.recorder_comparison import compare_dumps
+from course_utils.lessons.profiling.dumps.recorder_dumps import read_dumps
+from course_utils.lessons.profiling.dumps.recorder_sentences import dumps_text
+from course_utils.lessons.profiling.dumps.recorder_waits import first_ranks
 from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
 from course_utils.syllabus import ROOT
 

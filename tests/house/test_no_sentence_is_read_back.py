@@ -70,9 +70,9 @@ EXCEPTIONS = {
 READERS_OF_LOGS = {
     f"course_utils/lessons/gpu_nodes/failures/{name}.py"
     for name in (
-        "clocks", "enqueued_work", "exit_codes", "identities", "launch_size", "line_reports", "log_files", "log_parser",
-        "logged_bars", "logged_launches", "own_words", "piled_tracebacks", "readable_log", "rules", "tracebacks",
-        "writers",
+        "enqueued_work", "exit_codes", "line_reports", "own_words", "readable_log", "rules", "tracebacks",
+        "reading/clocks", "reading/identities", "reading/launch_size", "reading/log_files", "reading/log_parser",
+        "reading/logged_bars", "reading/logged_launches", "reading/piled_tracebacks", "reading/writers",
     )
 }  # fmt: skip
 """Modules that know the words of launchers, PyTorch, MPI and Slurm: their patterns are for logs of other programs."""

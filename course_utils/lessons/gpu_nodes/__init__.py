@@ -22,10 +22,10 @@ if TYPE_CHECKING:
         set_random_states,
     )
     from .failures.line_reports import reports_of
-    from .failures.log_files import read_logs
-    from .failures.log_parser import lines_of
     from .failures.log_report import log_report, log_report_text
     from .failures.readable_log import readable
+    from .failures.reading.log_files import read_logs
+    from .failures.reading.log_parser import lines_of
     from .failures.recorded_logs import recording
     from .failures.story import FailureReport, ReportKind, Story, explain_failure
     from .ladder import climb_here, recorded_climb

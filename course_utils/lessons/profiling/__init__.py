@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from course_utils.lazy import attach
 
 if TYPE_CHECKING:
-    from . import critical_path, flight_recorder, pictures
+    from . import critical_path, pictures
     from .chrome_trace import problems, read_trace
+    from .dumps import flight_recorder
+    from .dumps.recorder_sentences import dumps_report
     from .feeding import feed_here
     from .gpu_steps import profile_launches
     from .intervals import Interval
     from .lanes import Lanes, lanes_of
     from .record_profiles import profile_ranks, training_step
-    from .recorder_sentences import dumps_report
     from .sentences import (
         both_reports_text,
         changed_most,

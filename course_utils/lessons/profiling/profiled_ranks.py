@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.lessons.profiling.chrome_trace import Trace, write_trace
+from course_utils.lessons.profiling.foreign.profile_notes import Note
 from course_utils.lessons.profiling.lanes import Lanes, lanes_of
 from course_utils.lessons.profiling.merged_trace import merge
 from course_utils.lessons.profiling.one_clock import ClockCheck, on_one_clock
 from course_utils.lessons.profiling.profile_findings import Findings, findings
-from course_utils.lessons.profiling.profile_notes import Note
 from course_utils.lessons.profiling.profiled_hardware import ProfiledHardware, hardware_of
 
 

@@ -19,15 +19,15 @@ from typing import Any
 from course_utils.errors import CourseError, nearest
 from course_utils.lessons.profiling.chrome_trace import Trace
 from course_utils.lessons.profiling.event_kinds import NOT_SHOWN, is_step, kind_of
-from course_utils.lessons.profiling.file_ranks import TraceFile, ranks_of
+from course_utils.lessons.profiling.foreign.file_ranks import TraceFile, ranks_of
+from course_utils.lessons.profiling.foreign.lenient_json import TraceText
+from course_utils.lessons.profiling.foreign.note_sentences import not_a_trace_text, path_text
+from course_utils.lessons.profiling.foreign.profile_notes import Note, NoteKind
+from course_utils.lessons.profiling.foreign.torch_events import KEPT_HEAD, EventKeeper, number_of, traces_of_ranks
+from course_utils.lessons.profiling.foreign.trace_files import FileKind, NoFiles, NotATrace, Source, sources, text_of
 from course_utils.lessons.profiling.lanes import Lanes
-from course_utils.lessons.profiling.lenient_json import TraceText
-from course_utils.lessons.profiling.note_sentences import not_a_trace_text, path_text
-from course_utils.lessons.profiling.profile_notes import Note, NoteKind
 from course_utils.lessons.profiling.profiled_ranks import Profile
 from course_utils.lessons.profiling.sentences import profile_report
-from course_utils.lessons.profiling.torch_events import KEPT_HEAD, EventKeeper, number_of, traces_of_ranks
-from course_utils.lessons.profiling.trace_files import FileKind, NoFiles, NotATrace, Source, sources, text_of
 from course_utils.progress_bar import ProgressBar
 
 Paths = str | os.PathLike[str]

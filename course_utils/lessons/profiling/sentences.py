@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from course_utils.lessons.profiling.critical_path import TRANSFER, Piece, share_of_ranks
-from course_utils.lessons.profiling.flight_recorder import Mismatch
+from course_utils.lessons.profiling.dumps.flight_recorder import Mismatch
+from course_utils.lessons.profiling.foreign.note_sentences import note_text
+from course_utils.lessons.profiling.foreign.profile_notes import NoteKind
 from course_utils.lessons.profiling.intervals import difference, length
 from course_utils.lessons.profiling.lanes import Lanes
-from course_utils.lessons.profiling.note_sentences import note_text
-from course_utils.lessons.profiling.profile_notes import NoteKind
 from course_utils.lessons.profiling.profile_report import WIDTH, lanes_report
 from course_utils.lessons.profiling.trace_difference import IDLE, Change
 from course_utils.measuring import BUSY, Compared, Measured, is_busy, unless_busy

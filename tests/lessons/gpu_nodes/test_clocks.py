@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_utils.lessons.gpu_nodes.failures.clocks import stamp_of, times_of
+from course_utils.lessons.gpu_nodes.failures.reading.clocks import stamp_of, times_of
 
 
 def shown(lines: list[str], near: str | None = None) -> list[str | None]:

@@ -16,8 +16,8 @@ from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, PageSection, 
 from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, SIGNALS, failure_of_code, tasks_of
 from course_utils.lessons.gpu_nodes.failures.line_reports import CPP_EXCEPTION, reports_of
-from course_utils.lessons.gpu_nodes.failures.log_parser import lines_of
 from course_utils.lessons.gpu_nodes.failures.log_report import LogReport, log_report, log_report_text, ranks_text
+from course_utils.lessons.gpu_nodes.failures.reading.log_parser import lines_of
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import LOGS, RECORDED, recording
 from course_utils.lessons.gpu_nodes.failures.rules import MEANINGS, Meaning, may_mean, meaning_of
 from course_utils.lessons.gpu_nodes.failures.story import ReportKind, Story, explain_failure

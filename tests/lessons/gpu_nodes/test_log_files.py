@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.log_files import WhyLeftOut, read_logs
-from course_utils.lessons.gpu_nodes.failures.logged_launches import launches_of
+from course_utils.lessons.gpu_nodes.failures.reading.log_files import WhyLeftOut, read_logs
+from course_utils.lessons.gpu_nodes.failures.reading.logged_launches import launches_of
 
 ERROR = "Traceback (most recent call last):\nKeyError: 'a'\n"
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_utils.lessons.gpu_nodes.failures.identities import Owner
-from course_utils.lessons.gpu_nodes.failures.log_files import _text_of
-from course_utils.lessons.gpu_nodes.failures.log_parser import lines_of
-from course_utils.lessons.gpu_nodes.failures.logged_launches import launches_of
+from course_utils.lessons.gpu_nodes.failures.reading.identities import Owner
+from course_utils.lessons.gpu_nodes.failures.reading.log_files import _text_of
+from course_utils.lessons.gpu_nodes.failures.reading.log_parser import lines_of
+from course_utils.lessons.gpu_nodes.failures.reading.logged_launches import launches_of
 
 
 def numbered(text: str) -> list[tuple[int, str]]:

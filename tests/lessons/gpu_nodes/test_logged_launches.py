@@ -2,8 +2,8 @@
 
 import pytest
 
-from course_utils.lessons.gpu_nodes.failures.log_parser import lines_of
-from course_utils.lessons.gpu_nodes.failures.logged_launches import LaunchEnding, launches_of
+from course_utils.lessons.gpu_nodes.failures.reading.log_parser import lines_of
+from course_utils.lessons.gpu_nodes.failures.reading.logged_launches import LaunchEnding, launches_of
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import LOGS
 
 FAILED, CANCELLED = LaunchEnding.FAILED, LaunchEnding.CANCELLED

@@ -7,8 +7,8 @@ import pytest
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes import ladder, launch_commands, measured_training, sentences
 from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of
-from course_utils.lessons.gpu_nodes.failures.log_parser import lines_of
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
+from course_utils.lessons.gpu_nodes.failures.reading.log_parser import lines_of
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import RECORDED, recording
 from course_utils.lessons.gpu_nodes.launch import find_launch
 from course_utils.lessons.gpu_nodes.launcher_variables import example_environment, variables_read

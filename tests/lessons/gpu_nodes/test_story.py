@@ -8,7 +8,7 @@ from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes import pictures
 from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.log_parser import lines_of
+from course_utils.lessons.gpu_nodes.failures.reading.log_parser import lines_of
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, explain_failure
 from course_utils.lessons.gpu_nodes.sentences import span_text, story_text
 

@@ -22,10 +22,10 @@ import course_utils as course
 from course_utils.cli import app, main
 from course_utils.errors import CourseError
 from course_utils.lessons.profiling.chrome_trace import Trace, problems, read_trace, write_trace
+from course_utils.lessons.profiling.foreign.lenient_json import TraceText
+from course_utils.lessons.profiling.foreign.note_sentences import files_text, note_text, ranks_text
+from course_utils.lessons.profiling.foreign.profile_notes import Note, NoteKind
 from course_utils.lessons.profiling.intervals import length
-from course_utils.lessons.profiling.lenient_json import TraceText
-from course_utils.lessons.profiling.note_sentences import files_text, note_text, ranks_text
-from course_utils.lessons.profiling.profile_notes import Note, NoteKind
 from course_utils.lessons.profiling.profiled_ranks import Profile
 from tests.lessons.profiling.test_profiling import two_ranks
 

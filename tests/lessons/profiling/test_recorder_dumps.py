@@ -18,8 +18,8 @@ from torch.distributed.flight_recorder.components.loader import read_dir
 import course_utils as course
 from course_utils.cli import app
 from course_utils.errors import CourseError
-from course_utils.lessons.profiling import flight_recorder
-from course_utils.lessons.profiling.recorder_comparison import (
+from course_utils.lessons.profiling.dumps import flight_recorder
+from course_utils.lessons.profiling.dumps.recorder_comparison import (
     DumpComparison,
     Feature,
     GroupKind,
@@ -27,7 +27,7 @@ from course_utils.lessons.profiling.recorder_comparison import (
     compare_dumps,
     recorded_groups,
 )
-from course_utils.lessons.profiling.recorder_dumps import (
+from course_utils.lessons.profiling.dumps.recorder_dumps import (
     Dumps,
     NoDump,
     dump_of,
@@ -35,8 +35,14 @@ from course_utils.lessons.profiling.recorder_dumps import (
     program_line,
     read_dumps,
 )
-from course_utils.lessons.profiling.recorder_sentences import call_text, dumps_report, lateness, line_text, ranks_text
-from course_utils.lessons.profiling.recorder_waits import example_groups, first_ranks
+from course_utils.lessons.profiling.dumps.recorder_sentences import (
+    call_text,
+    dumps_report,
+    lateness,
+    line_text,
+    ranks_text,
+)
+from course_utils.lessons.profiling.dumps.recorder_waits import example_groups, first_ranks
 
 DEFAULT = ("0", "default_pg")
 MILLION = 1_000_000

@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 import course_utils as course
 from course_utils.errors import CourseError
-from course_utils.lessons.profiling import flight_recorder, sentences
+from course_utils.lessons.profiling import sentences
 from course_utils.lessons.profiling.critical_path import (
     OWN,
     TRANSFER,
@@ -17,6 +17,7 @@ from course_utils.lessons.profiling.critical_path import (
     critical_path,
     share_of_ranks,
 )
+from course_utils.lessons.profiling.dumps import flight_recorder
 from course_utils.lessons.profiling.lanes import Lanes, lanes_of
 from course_utils.lessons.profiling.merged_trace import merge
 from course_utils.lessons.profiling.pictures import changed, critical

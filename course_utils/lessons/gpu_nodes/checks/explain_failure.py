@@ -13,7 +13,7 @@ from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import same
 from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.log_parser import lines_of
+from course_utils.lessons.gpu_nodes.failures.reading.log_parser import lines_of
 from course_utils.lessons.gpu_nodes.failures.recorded_logs import RECORDED, recording
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story
 from course_utils.words import count, join, ranks

@@ -9,16 +9,16 @@ from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE
 from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of, telling_lines
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.log_names import EmptyFile
-from course_utils.lessons.gpu_nodes.failures.logged_bars import last_bars
-from course_utils.lessons.gpu_nodes.failures.logged_launches import (
+from course_utils.lessons.gpu_nodes.failures.own_words import ENDS_ITSELF, OWN_ERROR, last_words, words_after
+from course_utils.lessons.gpu_nodes.failures.readable_log import shortened
+from course_utils.lessons.gpu_nodes.failures.reading.log_names import EmptyFile
+from course_utils.lessons.gpu_nodes.failures.reading.logged_bars import last_bars
+from course_utils.lessons.gpu_nodes.failures.reading.logged_launches import (
     LaunchEnding,
     LoggedLaunch,
     is_farewell,
     launches_of,
 )
-from course_utils.lessons.gpu_nodes.failures.own_words import ENDS_ITSELF, OWN_ERROR, last_words, words_after
-from course_utils.lessons.gpu_nodes.failures.readable_log import shortened
 from course_utils.lessons.gpu_nodes.failures.rules import is_error
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story, explain_failure
 from course_utils.lessons.gpu_nodes.failures.tracebacks import CodePosition, RaisedError, tracebacks_of

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from course_utils.lessons.gpu_nodes.failures.exit_codes import tasks_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.writers import message_of
+from course_utils.lessons.gpu_nodes.failures.reading.writers import message_of
 
 _SIZE = re.compile(
     r"(?<!parallel )(?<!parallel-)(?<!local )(?<!group )\b(?:dist_|global_)?world[_ ]?size\W{1,4}(\d{1,6})\b"

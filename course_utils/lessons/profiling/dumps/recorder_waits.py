@@ -9,7 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from course_utils.lessons.profiling.recorder_comparison import DumpComparison, GroupKind, GroupState, LoneMessage
+from course_utils.lessons.profiling.dumps.recorder_comparison import (
+    DumpComparison,
+    GroupKind,
+    GroupState,
+    LoneMessage,
+)
 
 
 @dataclass(frozen=True)

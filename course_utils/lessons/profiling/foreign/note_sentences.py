@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from course_utils.lessons.profiling.profile_notes import Note, NoteKind
-from course_utils.lessons.profiling.trace_files import MOST_FILES, FileKind, PathProblem
+from course_utils.lessons.profiling.foreign.profile_notes import Note, NoteKind
+from course_utils.lessons.profiling.foreign.trace_files import MOST_FILES, FileKind, PathProblem
 from course_utils.words import count, join, printable
 from course_utils.words import ranks as so_many_ranks
 

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple
 
-from course_utils.lessons.gpu_nodes.failures.launch_size import least_size_of, size_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.log_names import (
+from course_utils.lessons.gpu_nodes.failures.reading.launch_size import least_size_of, size_of
+from course_utils.lessons.gpu_nodes.failures.reading.log_names import (
     EmptyFile,
     LogContent,
     attempt_of,
     in_natural_order,
     jobs_of,
 )
-from course_utils.lessons.gpu_nodes.failures.logged_bars import bar_in, last_bars, last_states
-from course_utils.lessons.gpu_nodes.failures.piled_tracebacks import launches_of_tracebacks
-from course_utils.lessons.gpu_nodes.failures.writers import message_of
+from course_utils.lessons.gpu_nodes.failures.reading.logged_bars import bar_in, last_bars, last_states
+from course_utils.lessons.gpu_nodes.failures.reading.piled_tracebacks import launches_of_tracebacks
+from course_utils.lessons.gpu_nodes.failures.reading.writers import message_of
 
 
 class LaunchEnding(Enum):

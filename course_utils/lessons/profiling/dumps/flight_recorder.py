@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_utils.errors import CourseError, RankError
-from course_utils.lessons.profiling.recorder_comparison import recorded_groups
-from course_utils.lessons.profiling.recorder_dumps import Dumps, dump_of
+from course_utils.lessons.profiling.dumps.recorder_comparison import recorded_groups
+from course_utils.lessons.profiling.dumps.recorder_dumps import Dumps, dump_of
 
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks

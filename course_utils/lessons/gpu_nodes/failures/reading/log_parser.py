@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from course_utils.lessons.gpu_nodes.failures.clocks import DAY, stamp_of, times_of
-from course_utils.lessons.gpu_nodes.failures.identities import NOBODY, Owner, identities_of
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.logged_bars import BAR
-from course_utils.lessons.gpu_nodes.failures.writers import NO_MARK, WriterMark, mark_of, prefix_style
+from course_utils.lessons.gpu_nodes.failures.reading.clocks import DAY, stamp_of, times_of
+from course_utils.lessons.gpu_nodes.failures.reading.identities import NOBODY, Owner, identities_of
+from course_utils.lessons.gpu_nodes.failures.reading.logged_bars import BAR
+from course_utils.lessons.gpu_nodes.failures.reading.writers import NO_MARK, WriterMark, mark_of, prefix_style
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])|[\x00\x07\x08]")
 """Colours, titles of windows, bells and backspaces; and the zeros of a file that was cut while it was written."""

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.clocks import stamp_of
-from course_utils.lessons.gpu_nodes.failures.identities import Owner
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
-from course_utils.lessons.gpu_nodes.failures.log_names import EmptyFile, LogContent, in_natural_order, owners_of
-from course_utils.lessons.gpu_nodes.failures.log_parser import assembled, numbered_pieces
+from course_utils.lessons.gpu_nodes.failures.reading.clocks import stamp_of
+from course_utils.lessons.gpu_nodes.failures.reading.identities import Owner
+from course_utils.lessons.gpu_nodes.failures.reading.log_names import EmptyFile, LogContent, in_natural_order, owners_of
+from course_utils.lessons.gpu_nodes.failures.reading.log_parser import assembled, numbered_pieces
 from course_utils.progress_bar import ProgressBar
 
 _MOST_BYTES = 2 * 2**30

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 
-from course_utils.lessons.profiling.recorder_comparison import (
+from course_utils.lessons.profiling.dumps.recorder_comparison import (
     DEFAULT_GROUP,
     NO_DESCRIPTION,
     Calls,
@@ -16,8 +16,8 @@ from course_utils.lessons.profiling.recorder_comparison import (
     RecordedGroup,
     compare_dumps,
 )
-from course_utils.lessons.profiling.recorder_dumps import GLOO, Dumps, RecordedCall, read_dumps
-from course_utils.lessons.profiling.recorder_waits import (
+from course_utils.lessons.profiling.dumps.recorder_dumps import GLOO, Dumps, RecordedCall, read_dumps
+from course_utils.lessons.profiling.dumps.recorder_waits import (
     FirstRanks,
     example_groups,
     example_messages,

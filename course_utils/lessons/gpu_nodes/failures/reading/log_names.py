@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from course_utils.lessons.gpu_nodes.failures.identities import NOBODY, Owner
+from course_utils.lessons.gpu_nodes.failures.reading.identities import NOBODY, Owner
 
 _TORCHRUN = re.compile(
     r"^(?P<run>.*?)/?attempt_(?P<attempt>\d+)/(?P<local>\d+)/(?:stderr\.log|stdout\.log|error\.json)$"

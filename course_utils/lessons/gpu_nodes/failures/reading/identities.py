@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from course_utils.lessons.gpu_nodes.failures.writers import BlockKind, WriterMark
+from course_utils.lessons.gpu_nodes.failures.reading.writers import BlockKind, WriterMark
 
 _NCCL_RANK = re.compile(r"\brank (\d+) nranks (\d+)\b")
 _SEVERAL_RANKS_A_TASK = re.compile(r"torch/distributed/run\.py:\d+\] Setting OMP_NUM_THREADS")

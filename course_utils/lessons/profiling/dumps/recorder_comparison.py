@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from course_utils.lessons.profiling.recorder_dumps import GLOO, Dumps, GroupProgress, RankDump, RecordedCall
+from course_utils.lessons.profiling.dumps.recorder_dumps import GLOO, Dumps, GroupProgress, RankDump, RecordedCall
 
 DEFAULT_GROUP = "default_pg"
 """What torch calls the group of all ranks."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_utils.lessons.profiling.chrome_trace import Trace
-from course_utils.lessons.profiling.profile_notes import Note, NoteKind
-from course_utils.lessons.profiling.trace_files import in_order
+from course_utils.lessons.profiling.foreign.profile_notes import Note, NoteKind
+from course_utils.lessons.profiling.foreign.trace_files import in_order
 
 _RANK = re.compile(r"(?<![a-z])(?<!local[-_.])(?:global[-_.]?)?rank[-_. =]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _RANK_PERHAPS = re.compile(

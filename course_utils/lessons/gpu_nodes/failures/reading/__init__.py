@@ -1,0 +1,1 @@
+"""From the files of a failed launch to lines with rank, node and time, and to launches."""
