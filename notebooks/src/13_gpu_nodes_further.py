@@ -536,10 +536,11 @@ pictures.story(
 # 3. *Which ranks does no report mention?* None here. But if the KeyError were missing, rank 2 would be the only rank
 #    that doesn't complain, and you would know where to look although no line gives a cause.
 #
-# The next cell prints two real logs, in which no rank waits for ten minutes. These ranks use gloo on CPUs, which
-# notices a closed connection at once, and torchrun ends the other ranks of its node within seconds. The first log is
-# from two ranks on one node. We added its last line from the log of the kernel (`dmesg`). In the second log, each line
-# begins with the number of the task, which is also that of the node, because each of the two nodes has one task.
+# The next cell prints two real logs, in which no rank waits for ten minutes. They are from runs on CPUs with
+# `backend="gloo"`, which notices a closed connection at once, and torchrun ends the other ranks of its node within
+# seconds. The first log is from two ranks on one node. We added its last line from the log of the kernel (`dmesg`). In
+# the second log, each line begins with the number of the task, which is also that of the node, because each of the two
+# nodes has one task.
 #
 # **Predict.** What caused each failure?
 
