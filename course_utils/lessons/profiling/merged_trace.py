@@ -22,6 +22,8 @@ STEP = f"{event_kinds.STEP}#"
 """Begins the name of the event around each profiled step; TensorBoard looks for the same."""
 ROWS = 1000
 """Rows of rank r are counted from r times as many: TensorBoard tells rows apart by their number alone."""
+MOST_KNOWN = 0.5
+"""If a trace has the calls for a smaller share of the GPU's work than this, they don't tell what belongs to a step."""
 _ARROWS = ("s", "t", "f")
 _OF_TORCH = ("schemaVersion", "distributedInfo", "deviceProperties", "baseTimeNanoseconds")
 """What torch.profiler writes beside the events of a rank, and `merge` doesn't."""
@@ -130,12 +132,16 @@ def steps_on_gpu(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
     The program runs ahead: it asks for the kernels of a step while the GPU is still at the one before. Which call asked
     for a kernel both say by a number, `correlation`. The profiler's own mark of a step on the GPU knows the calls of
-    one thread alone, and a backward pass calls from another one; it is taken if the trace has no calls.
+    one thread alone, and a backward pass calls from another one; it is taken if the trace has no calls. If it lacks most
+    of them, the GPU's work is counted to the step during which it ran.
     """
     row = {"ph": "X", "cat": event_kinds.ON_GPU, "pid": "course", "tid": "steps on the GPU"}
     found: dict[str, tuple[float, float]] = {}
     asked = steps_of_calls(events)
-    for work in filter(has_times, events):
+    if lacks_calls(events):
+        asked = {}
+        found = _steps_by_time(events)
+    for work in filter(has_times, events) if asked else ():
         if event_kinds.is_on_device(work) and (name := asked.get(args_of(work).get("correlation"))):
             begin, end = found.get(name, (math.inf, -math.inf))
             found[name] = min(begin, work["ts"]), max(end, work["ts"] + work["dur"])
@@ -143,6 +149,31 @@ def steps_on_gpu(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         marks = [event for event in events if has_times(event) and event_kinds.is_step_on_gpu(event)]
         found = {mark["name"]: (mark["ts"], mark["ts"] + mark["dur"]) for mark in marks}
     return [row | {"name": name, "ts": begin, "dur": end - begin} for name, (begin, end) in found.items()]
+
+
+def lacks_calls(events: Iterable[dict[str, Any]]) -> bool:
+    """Whether a trace has calls to a GPU's driver, but not those that asked for most of the GPU's work."""
+    calls, work = set(), []
+    for event in filter(has_times, events):
+        if event_kinds.is_call(event):
+            calls.add(args_of(event).get("correlation"))
+        elif event_kinds.is_on_device(event):
+            work.append(args_of(event).get("correlation"))
+    calls.discard(None)
+    return bool(calls) and sum(number in calls for number in work) < MOST_KNOWN * len(work)
+
+
+def _steps_by_time(events: Sequence[dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Step → from the first to the last of what the GPU began while the program was in the step."""
+    steps = sorted((event["ts"], event["ts"] + event["dur"], event["name"]) for event in _steps(events))
+    found: dict[str, tuple[float, float]] = {}
+    for work in filter(has_times, events):
+        if event_kinds.is_on_device(work):
+            before = bisect_right(steps, (work["ts"], math.inf)) - 1
+            if before >= 0 and work["ts"] <= steps[before][1]:
+                begin, end = found.get(steps[before][2], (math.inf, -math.inf))
+                found[steps[before][2]] = min(begin, work["ts"]), max(end, work["ts"] + work["dur"])
+    return found
 
 
 def steps_of_calls(events: Sequence[dict[str, Any]]) -> dict[Any, str]:

@@ -19,6 +19,7 @@ from enum import Enum, auto
 from course_utils.lessons.profiling import event_kinds
 from course_utils.lessons.profiling.chrome_trace import Trace
 from course_utils.lessons.profiling.critical_path import Piece, critical_path
+from course_utils.lessons.profiling.gpu_record import GpuRecord, gpu_record_of
 from course_utils.lessons.profiling.intervals import Interval, difference, intersection, length
 from course_utils.lessons.profiling.lanes import Lanes, interval
 from course_utils.lessons.profiling.matched_collectives import MatchedCollective, Matching, RankPart, matching, parts_of
@@ -30,6 +31,10 @@ MOST = 2 / 3
 """If this share of something is of one kind, it counts as of that kind."""
 LONG_GAP, SHORT_GAP = 1e-3, 1e-4
 """Seconds: a gap is long if no operator takes that long to call, and short if calling one may take that long."""
+ONE_GAP = 0.5
+"""If so much of the idle time is in each rank's longest gap, it is one event and no pattern."""
+INSIDE = 3
+"""An operator in which more than so many others begin is no single one."""
 FEW = 1000
 """Messages of at most so many numbers take as long as an empty one."""
 OFTEN = 0.05
@@ -47,12 +52,14 @@ class SlowReason(Enum):
     LAST_RANK_CHANGES = "f"
     COPIES = "g"
     CALLS = "h"
+    ONE_CALL = "i"
 
 
 class NoPath(Enum):
     """Why the critical path can't be followed from rank to rank."""
 
     ONE_RANK = auto()
+    SEVERAL_RUNS = auto()
     NO_COLLECTIVES = auto()
     MANY_UNMATCHED = auto()
     CLOCKS = auto()
@@ -114,12 +121,20 @@ class HostWork:
         in_operators: at work in torch's operators, which launch kernels, or in calls.
         in_calls: in calls to the GPU's driver.
         longest_call: the one that they are in for longest; "" if there is none.
+        longest_gap: the share of the idle time that is in one gap of each rank, its longest.
+        gap_seconds: how long the longest of all gaps is.
+        gap_call: the call or operator that a program is in for most of this gap; "" if there is no single one.
+        idle_per_kernel: seconds of idle time for each kernel.
     """
 
     drives_gpu: bool = False
     in_operators: float = 0.0
     in_calls: float = 0.0
     longest_call: str = ""
+    longest_gap: float = 0.0
+    gap_seconds: float = 0.0
+    gap_call: str = ""
+    idle_per_kernel: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -135,7 +150,8 @@ class Findings:
         slowest: None if there is no collective of several ranks.
         reason: None if the numbers don't tell.
         program: what the programs do while their GPUs are idle.
-        messages_unseen: whether the program asked NCCL for messages, and no GPU was recorded that would show them.
+        record: what is recorded of the ranks' GPUs.
+        is_one_run: whether the ranks are of one run; otherwise nothing is compared.
     """
 
     shares: list[RankShares]
@@ -146,26 +162,35 @@ class Findings:
     slowest: SlowestRank | None
     reason: SlowReason | None
     program: HostWork
-    messages_unseen: bool
+    record: GpuRecord
+    is_one_run: bool = True
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether enough is recorded to tell what the time went into."""
+        return self.is_one_run and self.record.is_enough
 
 
-def findings(trace: Trace, lanes: Sequence[Lanes], clocks: ClockCheck) -> Findings:
+def findings(trace: Trace, lanes: Sequence[Lanes], clocks: ClockCheck, is_one_run: bool = True) -> Findings:
     """Return what a merged trace shows.
 
     Args:
         trace: of all ranks.
         lanes: its lanes, as `lanes_of` gives them.
         clocks: what is known of them, as `on_one_clock` finds out.
+        is_one_run: whether the ranks are of one run; those of several have nothing in common.
     """
     parts, ranks = parts_of(trace)
-    found = matching(parts, ranks)
+    found = matching(parts, ranks) if is_one_run else Matching([])
     common = [collective for collective in found.collectives if collective.is_for_all]
     waits = waits_of_ranks(common)
     known = bool(common) and found.unmatched <= len(common)
     shares = [shares_of(own, waits.get(own.rank, []) if known else None) for own in lanes]
     slowest = slowest_rank_of(common, lanes)
     program = program_of(trace, lanes)
-    problem = _path_problem(lanes, found, clocks)
+    record = gpu_record_of(trace, lanes)
+    problem = _path_problem(lanes, found, clocks) if is_one_run else NoPath.SEVERAL_RUNS
+    can_judge = is_one_run and record.is_enough
     return Findings(
         shares=shares,
         clocks=clocks,
@@ -173,9 +198,10 @@ def findings(trace: Trace, lanes: Sequence[Lanes], clocks: ClockCheck) -> Findin
         path=[] if problem else critical_path(lanes, found.times),
         path_problem=problem,
         slowest=slowest,
-        reason=reason_of(shares, lanes, slowest, small_share(parts), program),
+        reason=reason_of(shares, lanes, slowest, small_share(parts), program) if can_judge else None,
         program=program,
-        messages_unseen=_messages_unseen(trace, lanes),
+        record=record,
+        is_one_run=is_one_run,
     )
 
 
@@ -272,8 +298,12 @@ def _reason_of_gaps(lanes: Sequence[Lanes], program: HostWork) -> SlowReason | N
     gaps = [end - begin for own in lanes for begin, end in own.idle]
     long = sum(gap for gap in gaps if gap >= LONG_GAP) / (sum(gaps) or 1.0)
     short = sum(gap for gap in gaps if gap <= SHORT_GAP) / (sum(gaps) or 1.0)
+    if program.longest_gap >= ONE_GAP and program.gap_seconds >= LONG_GAP and program.gap_call:
+        return SlowReason.ONE_CALL
     if program.in_calls >= MOST and "Launch" not in program.longest_call:
         return SlowReason.CALLS
+    if program.in_operators >= MOST and program.idle_per_kernel > LONG_GAP:
+        return None  # a few operators that take long
     if program.in_operators >= MOST or (short >= MOST and not program.drives_gpu):
         return SlowReason.SMALL_OPERATIONS
     return SlowReason.INPUT if long >= MOST and program.in_operators <= 1 - MOST else None
@@ -283,17 +313,22 @@ def program_of(trace: Trace, lanes: Sequence[Lanes]) -> HostWork:
     """Return what the programs do while their GPUs are idle; nothing of ranks that compute on a processor."""
     idle = {own.rank: own.idle for own in lanes}
     on_gpu: set[int] = set()
+    kernels = 0
     operators: dict[int, list[Interval]] = defaultdict(list)
+    named: dict[int, list[tuple[Interval, str]]] = defaultdict(list)
     calls: dict[int, dict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     for event in trace["traceEvents"]:
         if event["ph"] != "X":
             continue
         if event_kinds.is_kernel(event):
             on_gpu.add(event["pid"])
+            kernels += 1
         elif event_kinds.is_call(event):
             calls[event["pid"]][event_kinds.name_of(event)].append(interval(event))
+            named[event["pid"]].append((interval(event), event_kinds.name_of(event)))
         elif event_kinds.kind_of(event) == "cpu_op":
             operators[event["pid"]].append(interval(event))
+            named[event["pid"]].append((interval(event), event_kinds.name_of(event)))
     whole = sum(length(idle[rank]) for rank in on_gpu & set(idle)) or 1.0
     by_call: dict[str, float] = defaultdict(float)
     in_operators = in_calls = 0.0
@@ -304,7 +339,32 @@ def program_of(trace: Trace, lanes: Sequence[Lanes]) -> HostWork:
         for name, times in calls[rank].items():
             by_call[name] += length(intersection(idle[rank], times))
     longest = max(by_call, key=by_call.__getitem__, default="")
-    return HostWork(bool(on_gpu), in_operators / whole, in_calls / whole, longest)
+    gaps = {rank: max(idle[rank], key=_seconds) for rank in on_gpu & set(idle) if idle[rank]}
+    rank = max(gaps, key=lambda each: _seconds(gaps[each]), default=None)
+    return HostWork(
+        drives_gpu=bool(on_gpu),
+        in_operators=in_operators / whole,
+        in_calls=in_calls / whole,
+        longest_call=longest,
+        longest_gap=sum(map(_seconds, gaps.values())) / whole,
+        gap_seconds=0.0 if rank is None else _seconds(gaps[rank]),
+        gap_call="" if rank is None else _call_in(gaps[rank], named[rank]),
+        idle_per_kernel=whole / (kernels or 1),
+    )
+
+
+def _seconds(time: Interval) -> float:
+    return time[1] - time[0]
+
+
+def _call_in(gap: Interval, named: Sequence[tuple[Interval, str]]) -> str:
+    """The name of the single call or operator that covers most of a gap, the innermost one; "" if none does."""
+    within = [(time, name) for time, name in named if min(time[1], gap[1]) - max(time[0], gap[0]) > 0]
+    covering = [each for each in within if min(each[0][1], gap[1]) - max(each[0][0], gap[0]) >= MOST * _seconds(gap)]
+    if not covering:
+        return ""
+    time, name = min(covering, key=lambda each: _seconds(each[0]))
+    return name if sum(time[0] < begin < time[1] for (begin, _), _ in within) <= INSIDE else ""
 
 
 def small_share(parts: Sequence[RankPart]) -> float | None:
@@ -324,8 +384,3 @@ def _path_problem(lanes: Sequence[Lanes], found: Matching, clocks: ClockCheck) -
     if found.unmatched + found.between_two > parts:
         return NoPath.MANY_UNMATCHED
     return None if clocks.can_compare else NoPath.CLOCKS
-
-
-def _messages_unseen(trace: Trace, lanes: Sequence[Lanes]) -> bool:
-    asked = any(event_kinds.name_of(event).startswith("nccl:") for event in trace["traceEvents"])
-    return asked and not any(own.communication for own in lanes)

@@ -20,6 +20,8 @@ class NoteKind(Enum):
     """The files don't agree on how many ranks there were, so they are from different runs."""
     NO_STEPS = auto()
     """No event marks a step, so that the whole file is taken for the steps."""
+    CALLS_MISSING = auto()
+    """A file has few of the calls that asked for the GPU's work, so that goes by when it ran."""
     CLOCKS_NOT_ALIGNED = auto()
     """The ranks' times are from the clocks of their machines, and nobody has compared these."""
     CLOCKS_UNKNOWN = auto()

@@ -20,6 +20,7 @@ from course_utils.lessons.profiling.chrome_trace import Trace
 from course_utils.lessons.profiling.event_kinds import NOT_SHOWN, is_step, kind_of
 from course_utils.lessons.profiling.file_ranks import TraceFile, ranks_of
 from course_utils.lessons.profiling.lenient_json import TraceText
+from course_utils.lessons.profiling.merged_trace import lacks_calls
 from course_utils.lessons.profiling.note_sentences import not_a_trace_text, path_text
 from course_utils.lessons.profiling.profile_notes import Note, NoteKind
 from course_utils.lessons.profiling.profiled_ranks import Profile
@@ -169,13 +170,19 @@ def _kind_without_events(name: str, text: TraceText, keeper: EventKeeper) -> Fil
         return FileKind.CUT_BEFORE_EVENTS
     if text.has_events and not keeper.lost:
         return FileKind.NO_EVENTS
+    if text.has_events and "memory" in name.lower():
+        return FileKind.MEMORY_TIMELINE
+    if text.has_events:
+        return FileKind.NO_READABLE_EVENTS
+    if "rocprofiler-sdk-tool" in keys:
+        return FileKind.ROCPROF
     if {"nodes", "schema"} <= keys:
         return FileKind.EXECUTION_TRACE
     if "entries" in keys and keys & {"pg_config", "pg_status", "nccl_version", "version"}:
         return FileKind.FLIGHT_RECORDER
     if {"cells", "nbformat"} <= keys:
         return FileKind.NOTEBOOK
-    return FileKind.MEMORY_TIMELINE if text.has_events and "memory" in name.lower() else FileKind.JSON
+    return FileKind.JSON
 
 
 def _kind_of_others(head: dict[str, Any], kinds: set[str]) -> FileKind:
@@ -224,7 +231,11 @@ def _profile_of(files: Sequence[TraceFile], notes: list[Note]) -> ReadProfile:
         notes.append(Note(NoteKind.RANKS_MISSING, missing, number=max(worlds)))
     if unmarked := tuple(rank for rank, file in chosen.items() if not file.steps):
         notes.append(Note(NoteKind.NO_STEPS, unmarked, tuple(chosen[rank].name for rank in unmarked)))
+    if lacking := tuple(rank for rank, file in chosen.items() if file.steps and lacks_calls(file.trace["traceEvents"])):
+        notes.append(Note(NoteKind.CALLS_MISSING, lacking, tuple(chosen[rank].name for rank in lacking)))
     clocks, about_clocks = clocks_of(chosen)
+    if any(note.kind is NoteKind.SEVERAL_RUNS for note in notes):
+        about_clocks = []  # their moments have nothing in common
     traces = [chosen[rank].trace | {"course": clocks[rank]} for rank in chosen]
     return ReadProfile(traces, notes=(*notes, *about_clocks))
 
