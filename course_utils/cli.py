@@ -153,7 +153,7 @@ def profile(
         typer.Option(help="write the timeline of all ranks here, such as merged.json.gz, for ui.perfetto.dev"),
     ] = None,
 ) -> None:
-    """Say where the time went in a profile of training steps.
+    """Say where the time went in a program that torch.profiler has profiled.
 
     Give the files of all ranks of one run, as `export_chrome_trace` or `tensorboard_trace_handler` wrote them, packed
     or not. Prints how long each rank computes, waits for messages and is idle, which rank the others wait for, and

@@ -11,6 +11,7 @@ Source: Kineto, `libkineto/src/ActivityType.cpp`.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from course_utils.lessons.overlap.played_names import COMPUTING
@@ -35,7 +36,11 @@ _NO_WORK = ("c10d", "_c10d_functional", "c10d_functional", "autograd", "torch", 
 
 def kind_of(event: Event) -> str:
     """Return the kind that the file gives it, in small letters; "" without one."""
-    return str(event.get("cat") or "").lower()
+    kind = event.get("cat")
+    return _in_small_letters(kind) if isinstance(kind, str) else ""
+
+
+_in_small_letters = lru_cache(maxsize=256)(str.lower)
 
 
 def args_of(event: Event) -> Mapping[str, Any]:

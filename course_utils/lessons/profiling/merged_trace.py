@@ -132,8 +132,8 @@ def steps_on_gpu(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
     The program runs ahead: it asks for the kernels of a step while the GPU is still at the one before. Which call asked
     for a kernel both say by a number, `correlation`. The profiler's own mark of a step on the GPU knows the calls of
-    one thread alone, and a backward pass calls from another one; it is taken if the trace has no calls. If it lacks most
-    of them, the GPU's work is counted to the step during which it ran.
+    one thread alone, and a backward pass calls from another one; it is taken if the trace has no calls. If it lacks
+    most of them, the GPU's work is counted to the step during which it ran.
     """
     row = {"ph": "X", "cat": event_kinds.ON_GPU, "pid": "course", "tid": "steps on the GPU"}
     found: dict[str, tuple[float, float]] = {}

@@ -113,8 +113,8 @@ def note_text(note: Note) -> str:
             return f"Left out, because torch.profiler has not written it: {files}."
         case NoteKind.CUT_SHORT:
             return (
-                f"The end is missing: {files}. torch.profiler writes a GPU's work after the program's, so this is "
-                "missing first, and the numbers don't show where the time went. Record it again."
+                f"The end is missing: {files}. torch.profiler writes a GPU's work last, so that is missing "
+                "before anything else, and the numbers don't show where the time went. Record it again."
             )
         case NoteKind.MENDED:
             return f"{count(note.number, 'event')} could not be read and {_was(note.number)} left out: {files}."

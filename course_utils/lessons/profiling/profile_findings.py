@@ -23,6 +23,7 @@ from course_utils.lessons.profiling.gpu_record import GpuRecord, gpu_record_of
 from course_utils.lessons.profiling.intervals import Interval, difference, intersection, length
 from course_utils.lessons.profiling.lanes import Lanes, interval
 from course_utils.lessons.profiling.matched_collectives import MatchedCollective, Matching, RankPart, matching, parts_of
+from course_utils.lessons.profiling.merged_trace import lacks_calls
 from course_utils.lessons.profiling.one_clock import ClockCheck
 
 CLEAR = 0.15
@@ -125,6 +126,7 @@ class HostWork:
         gap_seconds: how long the longest of all gaps is.
         gap_call: the call or operator that a program is in for most of this gap; "" if there is no single one.
         idle_per_kernel: seconds of idle time for each kernel.
+        is_recorded: whether the trace has the programs' operators, and the calls that asked for the GPUs' work.
     """
 
     drives_gpu: bool = False
@@ -135,6 +137,7 @@ class HostWork:
     gap_seconds: float = 0.0
     gap_call: str = ""
     idle_per_kernel: float = 0.0
+    is_recorded: bool = True
 
 
 @dataclass(frozen=True)
@@ -295,6 +298,8 @@ def reason_of(
 
 def _reason_of_gaps(lanes: Sequence[Lanes], program: HostWork) -> SlowReason | None:
     """Return why ranks are idle, by what the program does meanwhile, or on a processor by the length of the gaps."""
+    if not program.is_recorded:
+        return None
     gaps = [end - begin for own in lanes for begin, end in own.idle]
     long = sum(gap for gap in gaps if gap >= LONG_GAP) / (sum(gaps) or 1.0)
     short = sum(gap for gap in gaps if gap <= SHORT_GAP) / (sum(gaps) or 1.0)
@@ -350,6 +355,7 @@ def program_of(trace: Trace, lanes: Sequence[Lanes]) -> HostWork:
         gap_seconds=0.0 if rank is None else _seconds(gaps[rank]),
         gap_call="" if rank is None else _call_in(gaps[rank], named[rank]),
         idle_per_kernel=whole / (kernels or 1),
+        is_recorded=not on_gpu or bool(on_gpu & set(operators)) and not lacks_calls(trace["traceEvents"]),
     )
 
 

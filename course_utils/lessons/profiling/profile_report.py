@@ -8,7 +8,14 @@ from course_utils.lessons.profiling.gpu_record import GpuRecord
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.note_sentences import ranks_text
 from course_utils.lessons.profiling.one_clock import ClockCheck, ClockState
-from course_utils.lessons.profiling.profile_findings import CLEAR, Findings, NoPath, RankShares, SlowestRank, SlowReason
+from course_utils.lessons.profiling.profile_findings import (
+    CLEAR,
+    Findings,
+    NoPath,
+    RankShares,
+    SlowestRank,
+    SlowReason,
+)
 from course_utils.lessons.profiling.profiled_hardware import ProfiledHardware
 from course_utils.lessons.profiling.shown_ranks import shown_of
 from course_utils.words import capital, count, join, percent, printable, seconds_text, wrapped
@@ -97,7 +104,8 @@ def lanes_report(
         first: sentences that come before everything else, because they restrict it.
         is_cut: whether a file ends in the middle, so that its numbers don't show where the time went.
     """
-    warnings = [*first, "" if is_cut else _unseen_text(found.record.unseen), _sparse_text(found.record, lanes)]
+    unseen = "" if is_cut else _unseen_text(found.record.unseen, len(lanes))
+    warnings = [*first, unseen, _sparse_text(found.record, lanes)]
     sentences = []
     if found.can_judge and not is_cut:
         sentences = [
@@ -110,7 +118,7 @@ def lanes_report(
             next_text(found, len(lanes)),
         ]
     seen = [own for own in found.shares if own.rank not in found.record.unseen]
-    head = f"{_heading(lanes, missing, found.record)}\n{wrapped(_hardware_of(hardware, found.record), WIDTH)}"
+    head = f"{_heading(lanes, missing, found.record)}\n{wrapped(_hardware_of(hardware, found.record), WIDTH)}".rstrip()
     before, after = (
         "\n".join(wrapped(sentence, WIDTH) for sentence in texts if sentence) for texts in (warnings, sentences)
     )
@@ -150,7 +158,7 @@ def hardware_text(hardware: ProfiledHardware) -> str:
     if hardware.maker is None:
         return f"{machines}No work of a GPU is recorded, so operators on the processor count as computing."
     if hardware.gpus:
-        return f"{machines}GPU: {join(hardware.gpus)}."
+        return f"{machines}{'GPU' if hardware.maker.value else 'Device'}: {join(hardware.gpus)}."
     whose = f"of {hardware.maker.value}, whose model" if hardware.maker.value else "or another device, whose name"
     return f"{machines}A GPU {whose} the file doesn't tell."
 
@@ -215,12 +223,10 @@ def _time_text(shares: Sequence[RankShares], drives_gpu: bool) -> str:
     is_idle = f"{'the ranks are' if len(shares) > 1 else 'the rank is'} idle"
     if not drives_gpu:
         is_idle = "none of torch's operators runs: the program runs other code, or it waits"
-    texts = {
-        f"For {percent(exposed)} of the time, communication is exposed: {whose} for messages and can't compute.": exposed,
-        f"For {percent(idle)} of the time, {is_idle}.": idle,
-    }
-    ordered = sorted(texts, key=texts.__getitem__, reverse=True)
-    return " ".join(text for text in ordered if texts[text] >= min(CLEAR, max(exposed, idle)))
+    is_exposed = f"communication is exposed: {whose} for messages and can't compute"
+    shares_of_time = sorted([(exposed, is_exposed), (idle, is_idle)], reverse=True)
+    enough = min(CLEAR, max(exposed, idle))
+    return " ".join(f"For {percent(share)} of the time, {what}." for share, what in shares_of_time if share >= enough)
 
 
 def _waiting_text(shares: Sequence[RankShares]) -> str:
@@ -296,13 +302,14 @@ def clocks_text(clocks: ClockCheck, ranks: int) -> str:
     return texts.get(clocks.state, "") if ranks > 1 else ""
 
 
-def _unseen_text(ranks: Sequence[int]) -> str:
+def _unseen_text(ranks: Sequence[int], of_ranks: int) -> str:
     """That a GPU's work wasn't recorded, though there was some; nothing if it was."""
     if not ranks:
         return ""
+    whose = "The program" if of_ranks == 1 else f"The program of {ranks_text(ranks)}"
     return (
-        f"The program of {ranks_text(ranks)} asked a GPU for work, but the file has no kernels of a GPU, so it doesn't "
-        "show what the GPU did, nor when. Profile with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`, "
+        f"{whose} asked a GPU for work, but no kernels of a GPU are in the file, so it doesn't show what the GPU did, "
+        "nor when. Profile with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`, "
         "and with no other profiler at work, as only one can record the GPU."
     )
 
@@ -339,7 +346,7 @@ def next_text(found: Findings, ranks: int) -> str:
     if max(exposed, idle, _mean(found.shares, "copying")) < CLEAR:
         return "Most of the time goes into computing, so only faster computing would save much."
     known = ""
-    if idle > exposed and found.program.drives_gpu:
+    if idle > exposed and found.program.drives_gpu and found.program.is_recorded:
         known = (
             f"While the GPU is idle, the program is in torch's operators or the GPU's driver for "
             f"{percent(found.program.in_operators)} of the time. In the rest it does something that isn't recorded. "

@@ -16,6 +16,10 @@ class GpuMaker(Enum):
     OTHER = ""
 
 
+_WORDS = {GpuMaker.NVIDIA: ("NVIDIA", "Tesla", "GeForce", "Quadro", "TITAN"), GpuMaker.AMD: ("AMD", "Radeon")}
+"""What the names of their GPUs have in them."""
+
+
 @dataclass(frozen=True)
 class ProfiledHardware:
     """What a profile was recorded on.
@@ -51,8 +55,8 @@ def _device_names(trace: Trace) -> Iterable[str]:
 
 def _maker(names: Sequence[str], traces: Sequence[Trace]) -> GpuMaker:
     """Whose GPUs they are: as their names tell, or those of the calls to their driver."""
-    for maker in (GpuMaker.NVIDIA, GpuMaker.AMD):
-        if any(maker.value in name for name in names):
+    for maker, words in _WORDS.items():
+        if any(word in name for name in names for word in words):
             return maker
     for trace in traces:
         for event in trace["traceEvents"]:

@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from course_utils.errors import CourseError, nearest
 from course_utils.lessons.profiling.chrome_trace import Trace
 from course_utils.lessons.profiling.event_kinds import NOT_SHOWN, is_step, kind_of
 from course_utils.lessons.profiling.file_ranks import TraceFile, ranks_of
+from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.lenient_json import TraceText
 from course_utils.lessons.profiling.merged_trace import lacks_calls
 from course_utils.lessons.profiling.note_sentences import not_a_trace_text, path_text
@@ -32,11 +34,25 @@ from course_utils.progress_bar import ProgressBar
 Paths = str | os.PathLike[str]
 _BEGUN = 0.05
 """A step that took less than this share of the longest one had only just begun when the profiler stopped."""
+_bars: list[ProgressBar] = []
+"""The bar that is shown now, if any."""
 _TORCHS_HEAD = {"deviceProperties", "distributedInfo", "schemaVersion"}
 
 
 class ReadProfile(Profile):
     """A profile that was read from files; printed, it is a report."""
+
+    @cached_property
+    def trace(self) -> Trace:
+        """All ranks on one clock, as of every profile; shows that time passes if it takes long."""
+        with _patiently("Putting the ranks on one clock"):
+            return super().trace
+
+    @cached_property
+    def lanes(self) -> list[Lanes]:
+        """When each rank computed and communicated, as of every profile; shows that time passes if it takes long."""
+        with _patiently("Counting computing and communication"):
+            return super().lanes
 
     def __str__(self) -> str:
         with _patiently("Finding out where the time went"):
@@ -95,8 +111,12 @@ def _near(path: Path) -> str:
 def _patiently(text: str) -> Iterator[ProgressBar]:
     """Show that time passes while a million events are read or counted.
 
-    Meanwhile Python's collector does not walk through all of them again and again, as none is garbage.
+    Meanwhile Python's collector does not walk through all of them again and again, as none is garbage. What is part of
+    something longer has no bar of its own.
     """
+    if _bars:
+        yield _bars[-1]
+        return
     was_enabled, done = gc.isenabled(), threading.Event()
 
     def refresh() -> None:
@@ -105,6 +125,7 @@ def _patiently(text: str) -> Iterator[ProgressBar]:
 
     with ProgressBar(text) as bar:
         gc.disable()
+        _bars.append(bar)
         thread = threading.Thread(target=refresh, daemon=True)
         thread.start()
         try:
@@ -112,6 +133,7 @@ def _patiently(text: str) -> Iterator[ProgressBar]:
         finally:
             done.set()
             thread.join()
+            _bars.pop()
             if was_enabled:
                 gc.enable()
 
