@@ -12,7 +12,7 @@ ends everywhere at about the same time, but compares when it began. The five rea
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -20,7 +20,7 @@ from course_utils.lessons.profiling import event_kinds
 from course_utils.lessons.profiling.chrome_trace import Trace
 from course_utils.lessons.profiling.critical_path import Piece, critical_path
 from course_utils.lessons.profiling.gpu_record import GpuRecord, gpu_record_of
-from course_utils.lessons.profiling.intervals import Interval, difference, intersection, length
+from course_utils.lessons.profiling.intervals import Interval, difference, intersection, length, union
 from course_utils.lessons.profiling.lanes import Lanes, interval
 from course_utils.lessons.profiling.matched_collectives import MatchedCollective, Matching, RankPart, matching, parts_of
 from course_utils.lessons.profiling.merged_trace import lacks_calls
@@ -320,57 +320,79 @@ def program_of(trace: Trace, lanes: Sequence[Lanes]) -> HostWork:
     on_gpu: set[int] = set()
     kernels = 0
     operators: dict[int, list[Interval]] = defaultdict(list)
-    named: dict[int, list[tuple[Interval, str]]] = defaultdict(list)
-    calls: dict[int, dict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
+    calls: dict[str, dict[int, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     for event in trace["traceEvents"]:
         if event["ph"] != "X":
             continue
-        if event_kinds.is_kernel(event):
+        kind = event_kinds.kind_of(event)
+        if kind in event_kinds.KERNELS:
             on_gpu.add(event["pid"])
             kernels += 1
-        elif event_kinds.is_call(event):
-            calls[event["pid"]][event_kinds.name_of(event)].append(interval(event))
-            named[event["pid"]].append((interval(event), event_kinds.name_of(event)))
-        elif event_kinds.kind_of(event) == "cpu_op":
+        elif kind in event_kinds.CALLS:
+            calls[event_kinds.name_of(event)][event["pid"]].append(interval(event))
+        elif kind == "cpu_op":
             operators[event["pid"]].append(interval(event))
-            named[event["pid"]].append((interval(event), event_kinds.name_of(event)))
-    whole = sum(length(idle[rank]) for rank in on_gpu & set(idle)) or 1.0
-    by_call: dict[str, float] = defaultdict(float)
+    ranks = on_gpu & set(idle)
+    whole = sum(length(idle[rank]) for rank in ranks) or 1.0
     in_operators = in_calls = 0.0
-    for rank in on_gpu & set(idle):
-        of_rank = [time for times in calls[rank].values() for time in times]
-        in_operators += length(intersection(idle[rank], [*operators[rank], *of_rank]))
+    for rank in ranks:
+        of_rank = union(time for times in calls.values() for time in times[rank])
+        in_operators += length(intersection(idle[rank], [*union(operators[rank]), *of_rank]))
         in_calls += length(intersection(idle[rank], of_rank))
-        for name, times in calls[rank].items():
-            by_call[name] += length(intersection(idle[rank], times))
-    longest = max(by_call, key=by_call.__getitem__, default="")
-    gaps = {rank: max(idle[rank], key=_seconds) for rank in on_gpu & set(idle) if idle[rank]}
+    gaps = {rank: max(idle[rank], key=_seconds) for rank in ranks if idle[rank]}
     rank = max(gaps, key=lambda each: _seconds(gaps[each]), default=None)
     return HostWork(
         drives_gpu=bool(on_gpu),
         in_operators=in_operators / whole,
         in_calls=in_calls / whole,
-        longest_call=longest,
+        longest_call=_longest_call(idle, {name: {rank: own[rank] for rank in ranks} for name, own in calls.items()}),
         longest_gap=sum(map(_seconds, gaps.values())) / whole,
         gap_seconds=0.0 if rank is None else _seconds(gaps[rank]),
-        gap_call="" if rank is None else _call_in(gaps[rank], named[rank]),
+        gap_call="" if rank is None else _call_in(gaps[rank], rank, trace),
         idle_per_kernel=whole / (kernels or 1),
         is_recorded=not on_gpu or bool(on_gpu & set(operators)) and not lacks_calls(trace["traceEvents"]),
     )
+
+
+def _longest_call(idle: Mapping[int, list[Interval]], calls: Mapping[str, Mapping[int, list[Interval]]]) -> str:
+    """The name of the calls that programs are in for longest while their GPUs are idle; "" if there is none."""
+    whole = {name: sum(_seconds(time) for times in own.values() for time in times) for name, own in calls.items()}
+    longest, most = "", 0.0
+    for name in sorted(whole, key=whole.__getitem__, reverse=True):
+        if longest and whole[name] <= most:
+            break  # all of it couldn't be more
+        seconds = sum(length(intersection(idle[rank], times)) for rank, times in calls[name].items())
+        if not longest or seconds > most:
+            longest, most = name, seconds
+    return longest
 
 
 def _seconds(time: Interval) -> float:
     return time[1] - time[0]
 
 
-def _call_in(gap: Interval, named: Sequence[tuple[Interval, str]]) -> str:
-    """The name of the single call or operator that covers most of a gap, the innermost one; "" if none does."""
-    within = [(time, name) for time, name in named if min(time[1], gap[1]) - max(time[0], gap[0]) > 0]
-    covering = [each for each in within if min(each[0][1], gap[1]) - max(each[0][0], gap[0]) >= MOST * _seconds(gap)]
+def _call_in(gap: Interval, rank: int, trace: Trace) -> str:
+    """The name of the single call or operator that covers most of a rank's gap, the innermost one; "" if none does."""
+    begin, end = 1e6 * gap[0], 1e6 * gap[1]
+    within = [
+        event
+        for event in trace["traceEvents"]
+        if event["ph"] == "X"
+        and event["pid"] == rank
+        and event["ts"] < end
+        and event["ts"] + event["dur"] > begin
+        and (event_kinds.is_call(event) or event_kinds.kind_of(event) == "cpu_op")
+    ]
+
+    def covered(event: event_kinds.Event) -> float:
+        return min(event["ts"] + event["dur"], end) - max(event["ts"], begin)
+
+    covering = [event for event in within if covered(event) >= MOST * (end - begin)]
     if not covering:
         return ""
-    time, name = min(covering, key=lambda each: _seconds(each[0]))
-    return name if sum(time[0] < begin < time[1] for (begin, _), _ in within) <= INSIDE else ""
+    inner = min(covering, key=lambda event: event["dur"])
+    others = sum(inner["ts"] < event["ts"] < inner["ts"] + inner["dur"] for event in within)
+    return event_kinds.name_of(inner) if others <= INSIDE else ""
 
 
 def small_share(parts: Sequence[RankPart]) -> float | None:

@@ -64,10 +64,10 @@ NEXT = {
         "`{call}`. Find out in the timeline which line of the program makes this call, and whether it has to."
     ),
     SlowReason.ONE_CALL: (
-        "{share} of the idle time is a single gap, in which the program is in one call, `{gap_call}`, for most of "
-        "{seconds}. The first steps of a program have such calls, because they load kernels or reserve memory: run a "
-        "few steps before the profiler begins. If it is a later step, find the line that makes this call in the "
-        "timeline."
+        "{share} of the idle time is a single gap, of {seconds}, and for most of it the program is in one call, "
+        "`{gap_call}`. A program's first steps have such calls, because they load kernels or reserve memory. If the "
+        "profiler was on from the beginning, let a few steps go by before it starts. Otherwise, find out in the "
+        "timeline which line makes this call."
     ),
     SlowReason.COPIES: (
         "The GPU spends more time on copies than on waiting for messages. Look at what is copied in every step, and "
@@ -210,7 +210,7 @@ def _sparse_text(record: GpuRecord, lanes: Sequence[Lanes]) -> str:
     whole = "that its steps took in the program" if own.each_step else "for which the program was recorded"
     return (
         f"{whose} that is recorded of the GPU's work lies within {seconds_text(record.spans[rank])} of the "
-        f"{seconds_text(record.program[rank])} {whole}. The shares are of this short time alone. In the rest, the GPU "
+        f"{seconds_text(record.program[rank])} {whole}. The shares are of this time alone. In the rest, the GPU "
         "was idle, or its work wasn't recorded."
     )
 
