@@ -82,6 +82,11 @@ def note_text(note: Note) -> str:
                 "The files don't agree on how many ranks there were, so they are from different runs. Each row of the "
                 "table is right by itself, but don't compare them. Read the files of each run by themselves."
             )
+        case NoteKind.HOURS_APART:
+            return (
+                "The files were recorded hours apart, so they are from different runs, or from different parts of one. "
+                "Each row of the table is right by itself, but don't compare them. Read the files one by one."
+            )
         case NoteKind.NO_STEPS:
             return (
                 f"In {files}, no event marks a step, as calls of `profiler.step()` do. So the whole file counts, "

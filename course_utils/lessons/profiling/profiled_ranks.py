@@ -41,7 +41,7 @@ class Profile:
     @property
     def is_one_run(self) -> bool:
         """Whether nothing contradicts that the ranks are of one run, so that they can be compared."""
-        return all(note.kind is not NoteKind.SEVERAL_RUNS for note in self.notes)
+        return all(note.kind not in (NoteKind.SEVERAL_RUNS, NoteKind.HOURS_APART) for note in self.notes)
 
     @cached_property
     def _on_one_clock(self) -> tuple[list[Trace], ClockCheck]:

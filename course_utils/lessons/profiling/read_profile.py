@@ -36,6 +36,8 @@ _BEGUN = 0.05
 """A step that took less than this share of the longest one had only just begun when the profiler stopped."""
 _bars: list[ProgressBar] = []
 """The bar that is shown now, if any."""
+_HOUR = 3.6e9
+"""Microseconds: no clock of a machine in a cluster is so wrong."""
 _TORCHS_HEAD = {"deviceProperties", "distributedInfo", "schemaVersion"}
 
 
@@ -256,10 +258,19 @@ def _profile_of(files: Sequence[TraceFile], notes: list[Note]) -> ReadProfile:
     if lacking := tuple(rank for rank, file in chosen.items() if file.steps and lacks_calls(file.trace["traceEvents"])):
         notes.append(Note(NoteKind.CALLS_MISSING, lacking, tuple(chosen[rank].name for rank in lacking)))
     clocks, about_clocks = clocks_of(chosen)
-    if any(note.kind is NoteKind.SEVERAL_RUNS for note in notes):
+    if hours_apart(chosen.values()):
+        notes.append(Note(NoteKind.HOURS_APART, tuple(chosen)))
+    if any(note.kind in (NoteKind.SEVERAL_RUNS, NoteKind.HOURS_APART) for note in notes):
         about_clocks = []  # their moments have nothing in common
     traces = [chosen[rank].trace | {"course": clocks[rank]} for rank in chosen]
     return ReadProfile(traces, notes=(*notes, *about_clocks))
+
+
+def hours_apart(files: Iterable[TraceFile]) -> bool:
+    """Whether more than an hour lies between what some of the files and the others recorded, by their clocks."""
+    known = [file for file in files if file.base is not None]
+    times = sorted(((file.base or 0.0) + file.begin, (file.base or 0.0) + file.end) for file in known)
+    return any(begin - end > _HOUR for (_, end), (begin, _) in zip(times, times[1:], strict=False))
 
 
 def _one_for_each_rank(ranks: Sequence[int], files: Sequence[TraceFile]) -> tuple[dict[int, TraceFile], list[Note]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from course_utils.lessons.profiling.profiled_ranks import Profile
     from course_utils.lessons.profiling.step_memory import StepMemory
 
-FIRST = (NoteKind.SEVERAL_RUNS, NoteKind.CUT_SHORT)
+FIRST = (NoteKind.SEVERAL_RUNS, NoteKind.HOURS_APART, NoteKind.CUT_SHORT)
 """Notes that come before the numbers, because they restrict what these show."""
 LITTLE = 0.05
 """Shares of the time below this are not worth mentioning."""

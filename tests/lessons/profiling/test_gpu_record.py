@@ -134,6 +134,17 @@ def test_ranks_of_different_runs_are_not_compared(tmp_path) -> None:
     assert not any(word in report for word in words)
 
 
+@pytest.mark.parametrize("hours", [0, 2])
+def test_files_that_are_hours_apart_are_not_compared(tmp_path, hours) -> None:
+    for rank, trace in enumerate(two_ranks()):
+        del trace["course"]
+        trace["baseTimeNanoseconds"] = 1_767_189_312_000_000_000 + rank * hours * 3_600_000_000_000
+        written(trace, tmp_path / f"rank{rank}.json")
+    found = course.read_profile(tmp_path)
+    assert found.is_one_run == (not hours) and (found.findings.slowest is None) == bool(hours)
+    assert ("recorded hours apart" in text(found)) == bool(hours)
+
+
 @pytest.mark.parametrize("share", [0.4, 0.8])
 def test_a_cut_file_has_no_verdict(tmp_path, share) -> None:
     whole = RankWriter(0, 2)
