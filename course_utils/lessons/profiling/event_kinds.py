@@ -24,6 +24,7 @@ ON_GPU = "gpu_user_annotation"
 """The kind of event that says when the GPU was at what the program names, which may be long after the program."""
 KERNELS = frozenset({"kernel", "mtia_ccp_events"})
 COPIES = frozenset({"gpu_memcpy", "gpu_memset", "memcpy", "memset"})
+ON_DEVICE = KERNELS | COPIES
 CALLS = frozenset({"cuda_runtime", "cuda_driver", "hip_runtime", "runtime", "xpu_runtime", "mtia_runtime"})
 NOT_SHOWN = frozenset({"trace", ON_GPU, "python_function", "overhead", "cuda_sync"})
 """Kinds that are left out of a merged trace: no work, in no row of their own, or not asked for."""
@@ -46,7 +47,7 @@ _in_small_letters = lru_cache(maxsize=256)(str.lower)
 def args_of(event: Event) -> Mapping[str, Any]:
     """Return what else the file knows of an event."""
     args = event.get("args")
-    return args if isinstance(args, Mapping) else {}
+    return args if isinstance(args, (dict, Mapping)) else {}  # the first is tested a lot faster
 
 
 def name_of(event: Event) -> str:
@@ -66,7 +67,7 @@ def is_copy(event: Event) -> bool:
 
 def is_on_device(event: Event) -> bool:
     """Whether it is something that a GPU did."""
-    return is_kernel(event) or is_copy(event)
+    return kind_of(event) in ON_DEVICE
 
 
 def is_call(event: Event) -> bool:

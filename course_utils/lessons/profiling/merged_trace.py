@@ -22,6 +22,10 @@ STEP = f"{event_kinds.STEP}#"
 """Begins the name of the event around each profiled step; TensorBoard looks for the same."""
 ROWS = 1000
 """Rows of rank r are counted from r times as many: TensorBoard tells rows apart by their number alone."""
+MOST_KNOWN = 0.5
+"""If a trace has the calls for a smaller share of the GPU's work than this, they don't tell what belongs to a step."""
+_NUMBER = (int, float)
+_NUMBERED = event_kinds.CALLS | event_kinds.ON_DEVICE
 _ARROWS = ("s", "t", "f")
 _OF_TORCH = ("schemaVersion", "distributedInfo", "deviceProperties", "baseTimeNanoseconds")
 """What torch.profiler writes beside the events of a rank, and `merge` doesn't."""
@@ -80,7 +84,8 @@ def first_step(trace: Trace) -> float:
 
 def has_times(event: dict[str, Any]) -> bool:
     """Whether an event has a beginning and a duration."""
-    return event.get("ph") == "X" and all(isinstance(event.get(field), (int, float)) for field in ("ts", "dur"))
+    is_complete = event.get("ph") == "X"
+    return is_complete and isinstance(event.get("ts"), _NUMBER) and isinstance(event.get("dur"), _NUMBER)
 
 
 def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[str, Any]]:
@@ -101,7 +106,9 @@ def of_rank(rank: int, trace: Trace, begin: float, shift: float) -> list[dict[st
         events.append(_named("thread_name", rank, number, name=names.get(row, str(row[1]))))
         events.append(_named("thread_sort_index", rank, number, sort_index=number))
     for event in kept:
-        moved = event | {"pid": rank, "tid": rows[event["pid"], event["tid"]], "ts": round(event["ts"] + shift, 3)}
+        moved = dict(event)
+        moved["pid"], moved["tid"] = rank, rows[event["pid"], event["tid"]]
+        moved["ts"] = round(event["ts"] + shift, 3)
         if event["ph"] == "X":
             moved["dur"] = round(max(0.0, event["dur"]), 3)
         else:
@@ -130,13 +137,17 @@ def steps_on_gpu(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
     The program runs ahead: it asks for the kernels of a step while the GPU is still at the one before. Which call asked
     for a kernel both say by a number, `correlation`. The profiler's own mark of a step on the GPU knows the calls of
-    one thread alone, and a backward pass calls from another one; it is taken if the trace has no calls.
+    one thread alone, and a backward pass calls from another one; it is taken if the trace has no calls. If it lacks
+    most of them, the GPU's work is counted to the step during which it ran.
     """
     row = {"ph": "X", "cat": event_kinds.ON_GPU, "pid": "course", "tid": "steps on the GPU"}
     found: dict[str, tuple[float, float]] = {}
     asked = steps_of_calls(events)
-    for work in filter(has_times, events):
-        if event_kinds.is_on_device(work) and (name := asked.get(args_of(work).get("correlation"))):
+    if lacks_calls(events):
+        asked = {}
+        found = _steps_by_time(events)
+    for work in events if asked else ():
+        if event_kinds.is_on_device(work) and has_times(work) and (name := asked.get(args_of(work).get("correlation"))):
             begin, end = found.get(name, (math.inf, -math.inf))
             found[name] = min(begin, work["ts"]), max(end, work["ts"] + work["dur"])
     if not found:
@@ -145,19 +156,50 @@ def steps_on_gpu(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row | {"name": name, "ts": begin, "dur": end - begin} for name, (begin, end) in found.items()]
 
 
+def lacks_calls(events: Iterable[dict[str, Any]]) -> bool:
+    """Whether a trace has calls to a GPU's driver, but not those that asked for most of the GPU's work."""
+    calls, work = set(), []
+    for event in events:
+        kind = kind_of(event)
+        if kind not in _NUMBERED or (number := args_of(event).get("correlation")) is None:
+            continue
+        if kind in event_kinds.CALLS:
+            calls.add(number)
+        else:
+            work.append(number)
+    return bool(calls) and sum(number in calls for number in work) < MOST_KNOWN * len(work)
+
+
+def _steps_by_time(events: Sequence[dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Step → from the first to the last of what the GPU began while the program was in the step."""
+    steps = sorted((event["ts"], event["ts"] + event["dur"], event["name"]) for event in _steps(events))
+    found: dict[str, tuple[float, float]] = {}
+    for work in filter(has_times, events):
+        if event_kinds.is_on_device(work):
+            before = bisect_right(steps, (work["ts"], math.inf)) - 1
+            if before >= 0 and work["ts"] <= steps[before][1]:
+                begin, end = found.get(steps[before][2], (math.inf, -math.inf))
+                found[steps[before][2]] = min(begin, work["ts"]), max(end, work["ts"] + work["dur"])
+    return found
+
+
 def steps_of_calls(events: Sequence[dict[str, Any]]) -> dict[Any, str]:
     """The number of each call to the GPU's driver → the name of the step in which the program called; "" for none."""
     steps = sorted((event["ts"], event["ts"] + event["dur"], event["name"]) for event in _steps(events))
     calls = {}
-    for event in filter(has_times, events):
-        if event_kinds.is_call(event) and (number := args_of(event).get("correlation")) is not None:
+    for event in events:
+        if (
+            event_kinds.is_call(event)
+            and has_times(event)
+            and (number := args_of(event).get("correlation")) is not None
+        ):
             before = bisect_right(steps, (event["ts"], math.inf)) - 1
             calls[number] = steps[before][2] if before >= 0 and event["ts"] <= steps[before][1] else ""
     return calls
 
 
 def _steps(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [event for event in events if has_times(event) and event_kinds.is_step(event)]
+    return [event for event in events if event_kinds.is_step(event) and has_times(event)]
 
 
 def thread_names(events: Iterable[dict[str, Any]]) -> dict[tuple, str]:

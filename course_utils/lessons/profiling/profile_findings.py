@@ -12,16 +12,18 @@ ends everywhere at about the same time, but compares when it began. The five rea
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from course_utils.lessons.profiling import event_kinds
 from course_utils.lessons.profiling.chrome_trace import Trace
 from course_utils.lessons.profiling.critical_path import Piece, critical_path
-from course_utils.lessons.profiling.intervals import Interval, difference, intersection, length
+from course_utils.lessons.profiling.gpu_record import GpuRecord, gpu_record_of
+from course_utils.lessons.profiling.intervals import Interval, difference, intersection, length, union
 from course_utils.lessons.profiling.lanes import Lanes, interval
 from course_utils.lessons.profiling.matched_collectives import MatchedCollective, Matching, RankPart, matching, parts_of
+from course_utils.lessons.profiling.merged_trace import lacks_calls
 from course_utils.lessons.profiling.one_clock import ClockCheck
 
 CLEAR = 0.15
@@ -30,6 +32,10 @@ MOST = 2 / 3
 """If this share of something is of one kind, it counts as of that kind."""
 LONG_GAP, SHORT_GAP = 1e-3, 1e-4
 """Seconds: a gap is long if no operator takes that long to call, and short if calling one may take that long."""
+ONE_GAP = 0.5
+"""If so much of the idle time is in each rank's longest gap, it is one event and no pattern."""
+INSIDE = 3
+"""An operator in which more than so many others begin is no single one."""
 FEW = 1000
 """Messages of at most so many numbers take as long as an empty one."""
 OFTEN = 0.05
@@ -47,24 +53,17 @@ class SlowReason(Enum):
     LAST_RANK_CHANGES = "f"
     COPIES = "g"
     CALLS = "h"
+    ONE_CALL = "i"
 
 
 class NoPath(Enum):
     """Why the critical path can't be followed from rank to rank."""
 
     ONE_RANK = auto()
+    SEVERAL_RUNS = auto()
     NO_COLLECTIVES = auto()
     MANY_UNMATCHED = auto()
     CLOCKS = auto()
-
-
-class UnseenMessages(Enum):
-    """Why messages can't be seen that the program asked NCCL for."""
-
-    NO_GPU = auto()
-    """No GPU was recorded, so what the program waits for can't be seen either."""
-    NO_KERNELS = auto()
-    """A GPU was recorded, but none of NCCL's kernels."""
 
 
 @dataclass(frozen=True)
@@ -123,12 +122,22 @@ class HostWork:
         in_operators: at work in torch's operators, which launch kernels, or in calls.
         in_calls: in calls to the GPU's driver.
         longest_call: the one that they are in for longest; "" if there is none.
+        longest_gap: the share of the idle time that is in one gap of each rank, its longest.
+        gap_seconds: how long the longest of all gaps is.
+        gap_call: the call or operator that a program is in for most of this gap; "" if there is no single one.
+        idle_per_kernel: seconds of idle time for each kernel.
+        is_recorded: whether the trace has the programs' operators, and the calls that asked for the GPUs' work.
     """
 
     drives_gpu: bool = False
     in_operators: float = 0.0
     in_calls: float = 0.0
     longest_call: str = ""
+    longest_gap: float = 0.0
+    gap_seconds: float = 0.0
+    gap_call: str = ""
+    idle_per_kernel: float = 0.0
+    is_recorded: bool = True
 
 
 @dataclass(frozen=True)
@@ -144,7 +153,8 @@ class Findings:
         slowest: None if there is no collective of several ranks.
         reason: None if the numbers don't tell.
         program: what the programs do while their GPUs are idle.
-        unseen: why messages can't be seen that the program asked NCCL for; None if they can, or it didn't.
+        record: what is recorded of the ranks' GPUs.
+        is_one_run: whether the ranks are of one run; otherwise nothing is compared.
     """
 
     shares: list[RankShares]
@@ -155,28 +165,35 @@ class Findings:
     slowest: SlowestRank | None
     reason: SlowReason | None
     program: HostWork
-    unseen: UnseenMessages | None
+    record: GpuRecord
+    is_one_run: bool = True
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether enough is recorded to tell what the time went into."""
+        return self.is_one_run and self.record.is_enough
 
 
-def findings(trace: Trace, lanes: Sequence[Lanes], clocks: ClockCheck) -> Findings:
+def findings(trace: Trace, lanes: Sequence[Lanes], clocks: ClockCheck, is_one_run: bool = True) -> Findings:
     """Return what a merged trace shows.
 
     Args:
         trace: of all ranks.
         lanes: its lanes, as `lanes_of` gives them.
         clocks: what is known of them, as `on_one_clock` finds out.
+        is_one_run: whether the ranks are of one run; those of several have nothing in common.
     """
     parts, ranks = parts_of(trace)
-    found = matching(parts, ranks)
+    found = matching(parts, ranks) if is_one_run else Matching([])
     common = [collective for collective in found.collectives if collective.is_for_all]
     waits = waits_of_ranks(common)
     known = bool(common) and found.unmatched <= len(common)
     shares = [shares_of(own, waits.get(own.rank, []) if known else None) for own in lanes]
     slowest = slowest_rank_of(common, lanes)
     program = program_of(trace, lanes)
-    problem = _path_problem(lanes, found, clocks)
-    unseen = _unseen_messages(trace, lanes, program)
-    no_gpu = unseen is UnseenMessages.NO_GPU
+    record = gpu_record_of(trace, lanes)
+    problem = _path_problem(lanes, found, clocks) if is_one_run else NoPath.SEVERAL_RUNS
+    can_judge = is_one_run and record.is_enough
     return Findings(
         shares=shares,
         clocks=clocks,
@@ -184,9 +201,10 @@ def findings(trace: Trace, lanes: Sequence[Lanes], clocks: ClockCheck) -> Findin
         path=[] if problem else critical_path(lanes, found.times),
         path_problem=problem,
         slowest=slowest,
-        reason=None if no_gpu else reason_of(shares, lanes, slowest, small_share(parts), program),
+        reason=reason_of(shares, lanes, slowest, small_share(parts), program) if can_judge else None,
         program=program,
-        unseen=unseen,
+        record=record,
+        is_one_run=is_one_run,
     )
 
 
@@ -280,11 +298,17 @@ def reason_of(
 
 def _reason_of_gaps(lanes: Sequence[Lanes], program: HostWork) -> SlowReason | None:
     """Return why ranks are idle, by what the program does meanwhile, or on a processor by the length of the gaps."""
+    if not program.is_recorded:
+        return None
     gaps = [end - begin for own in lanes for begin, end in own.idle]
     long = sum(gap for gap in gaps if gap >= LONG_GAP) / (sum(gaps) or 1.0)
     short = sum(gap for gap in gaps if gap <= SHORT_GAP) / (sum(gaps) or 1.0)
+    if program.longest_gap >= ONE_GAP and program.gap_seconds >= LONG_GAP and program.gap_call:
+        return SlowReason.ONE_CALL
     if program.in_calls >= MOST and "Launch" not in program.longest_call:
         return SlowReason.CALLS
+    if program.in_operators >= MOST and program.idle_per_kernel > LONG_GAP:
+        return None  # a few operators that take long
     if program.in_operators >= MOST or (short >= MOST and not program.drives_gpu):
         return SlowReason.SMALL_OPERATIONS
     return SlowReason.INPUT if long >= MOST and program.in_operators <= 1 - MOST else None
@@ -294,28 +318,81 @@ def program_of(trace: Trace, lanes: Sequence[Lanes]) -> HostWork:
     """Return what the programs do while their GPUs are idle; nothing of ranks that compute on a processor."""
     idle = {own.rank: own.idle for own in lanes}
     on_gpu: set[int] = set()
+    kernels = 0
     operators: dict[int, list[Interval]] = defaultdict(list)
-    calls: dict[int, dict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
+    calls: dict[str, dict[int, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     for event in trace["traceEvents"]:
         if event["ph"] != "X":
             continue
-        if event_kinds.is_kernel(event):
+        kind = event_kinds.kind_of(event)
+        if kind in event_kinds.KERNELS:
             on_gpu.add(event["pid"])
-        elif event_kinds.is_call(event):
-            calls[event["pid"]][event_kinds.name_of(event)].append(interval(event))
-        elif event_kinds.kind_of(event) == "cpu_op":
+            kernels += 1
+        elif kind in event_kinds.CALLS:
+            calls[event_kinds.name_of(event)][event["pid"]].append(interval(event))
+        elif kind == "cpu_op":
             operators[event["pid"]].append(interval(event))
-    whole = sum(length(idle[rank]) for rank in on_gpu & set(idle)) or 1.0
-    by_call: dict[str, float] = defaultdict(float)
+    ranks = on_gpu & set(idle)
+    whole = sum(length(idle[rank]) for rank in ranks) or 1.0
     in_operators = in_calls = 0.0
-    for rank in on_gpu & set(idle):
-        of_rank = [time for times in calls[rank].values() for time in times]
-        in_operators += length(intersection(idle[rank], [*operators[rank], *of_rank]))
+    for rank in ranks:
+        of_rank = union(time for times in calls.values() for time in times[rank])
+        in_operators += length(intersection(idle[rank], [*union(operators[rank]), *of_rank]))
         in_calls += length(intersection(idle[rank], of_rank))
-        for name, times in calls[rank].items():
-            by_call[name] += length(intersection(idle[rank], times))
-    longest = max(by_call, key=by_call.__getitem__, default="")
-    return HostWork(bool(on_gpu), in_operators / whole, in_calls / whole, longest)
+    gaps = {rank: max(idle[rank], key=_seconds) for rank in ranks if idle[rank]}
+    rank = max(gaps, key=lambda each: _seconds(gaps[each]), default=None)
+    return HostWork(
+        drives_gpu=bool(on_gpu),
+        in_operators=in_operators / whole,
+        in_calls=in_calls / whole,
+        longest_call=_longest_call(idle, {name: {rank: own[rank] for rank in ranks} for name, own in calls.items()}),
+        longest_gap=sum(map(_seconds, gaps.values())) / whole,
+        gap_seconds=0.0 if rank is None else _seconds(gaps[rank]),
+        gap_call="" if rank is None else _call_in(gaps[rank], rank, trace),
+        idle_per_kernel=whole / (kernels or 1),
+        is_recorded=not on_gpu or bool(on_gpu & set(operators)) and not lacks_calls(trace["traceEvents"]),
+    )
+
+
+def _longest_call(idle: Mapping[int, list[Interval]], calls: Mapping[str, Mapping[int, list[Interval]]]) -> str:
+    """The name of the calls that programs are in for longest while their GPUs are idle; "" if there is none."""
+    whole = {name: sum(_seconds(time) for times in own.values() for time in times) for name, own in calls.items()}
+    longest, most = "", 0.0
+    for name in sorted(whole, key=whole.__getitem__, reverse=True):
+        if longest and whole[name] <= most:
+            break  # all of it couldn't be more
+        seconds = sum(length(intersection(idle[rank], times)) for rank, times in calls[name].items())
+        if not longest or seconds > most:
+            longest, most = name, seconds
+    return longest
+
+
+def _seconds(time: Interval) -> float:
+    return time[1] - time[0]
+
+
+def _call_in(gap: Interval, rank: int, trace: Trace) -> str:
+    """The name of the single call or operator that covers most of a rank's gap, the innermost one; "" if none does."""
+    begin, end = 1e6 * gap[0], 1e6 * gap[1]
+    within = [
+        event
+        for event in trace["traceEvents"]
+        if event["ph"] == "X"
+        and event["pid"] == rank
+        and event["ts"] < end
+        and event["ts"] + event["dur"] > begin
+        and (event_kinds.is_call(event) or event_kinds.kind_of(event) == "cpu_op")
+    ]
+
+    def covered(event: event_kinds.Event) -> float:
+        return min(event["ts"] + event["dur"], end) - max(event["ts"], begin)
+
+    covering = [event for event in within if covered(event) >= MOST * (end - begin)]
+    if not covering:
+        return ""
+    inner = min(covering, key=lambda event: event["dur"])
+    others = sum(inner["ts"] < event["ts"] < inner["ts"] + inner["dur"] for event in within)
+    return event_kinds.name_of(inner) if others <= INSIDE else ""
 
 
 def small_share(parts: Sequence[RankPart]) -> float | None:
@@ -335,10 +412,3 @@ def _path_problem(lanes: Sequence[Lanes], found: Matching, clocks: ClockCheck) -
     if found.unmatched + found.between_two > parts:
         return NoPath.MANY_UNMATCHED
     return None if clocks.can_compare else NoPath.CLOCKS
-
-
-def _unseen_messages(trace: Trace, lanes: Sequence[Lanes], program: HostWork) -> UnseenMessages | None:
-    asked = any(event_kinds.name_of(event).startswith("nccl:") for event in trace["traceEvents"])
-    if not asked or any(own.communication for own in lanes):
-        return None
-    return UnseenMessages.NO_KERNELS if program.drives_gpu else UnseenMessages.NO_GPU

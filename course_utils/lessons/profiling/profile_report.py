@@ -4,6 +4,8 @@ import statistics
 from collections.abc import Sequence
 
 from course_utils.lessons.profiling.critical_path import TRANSFER, share_of_ranks
+from course_utils.lessons.profiling.foreign.note_sentences import ranks_text
+from course_utils.lessons.profiling.gpu_record import GpuRecord
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.one_clock import ClockCheck, ClockState
 from course_utils.lessons.profiling.profile_findings import (
@@ -13,11 +15,10 @@ from course_utils.lessons.profiling.profile_findings import (
     RankShares,
     SlowestRank,
     SlowReason,
-    UnseenMessages,
 )
 from course_utils.lessons.profiling.profiled_hardware import ProfiledHardware
 from course_utils.lessons.profiling.shown_ranks import shown_of
-from course_utils.words import capital, count, join, percent, seconds_text, wrapped
+from course_utils.words import capital, count, join, percent, printable, seconds_text, wrapped
 from course_utils.words import ranks as so_many_ranks
 
 WIDTH = 76
@@ -51,8 +52,8 @@ NEXT = {
     ),
     SlowReason.WAITS_FOR_NUMBERS: (
         "Most of the communication time is in messages of a few numbers. It looks like reason e of lesson 14, waiting "
-        "for a number: find the call that asks for it in every step, such as the mean loss for a log, and ask less "
-        "often."
+        "for a number: find the call that asks for it in every step, such as a mean that is only printed, and ask "
+        "less often."
     ),
     SlowReason.LAST_RANK_CHANGES: (
         "Most of the exposed communication is waiting for the last rank, but the last rank changes. The work may vary "
@@ -61,6 +62,12 @@ NEXT = {
     SlowReason.CALLS: (
         "While the GPU is idle, the program is in a call to its driver for most of the time, and most often in "
         "`{call}`. Find out in the timeline which line of the program makes this call, and whether it has to."
+    ),
+    SlowReason.ONE_CALL: (
+        "{share} of the idle time is a single gap, of {seconds}, and for most of it the program is in one call, "
+        "`{gap_call}`. A program's first steps have such calls, because they load kernels or reserve memory. If the "
+        "profiler was on from the beginning, let a few steps go by before it starts. Otherwise, find out in the "
+        "timeline which line makes this call."
     ),
     SlowReason.COPIES: (
         "The GPU spends more time on copies than on waiting for messages. Look at what is copied in every step, and "
@@ -79,7 +86,14 @@ PROBLEMS = {
 }
 
 
-def lanes_report(lanes: Sequence[Lanes], found: Findings, hardware: ProfiledHardware, missing: int = 0) -> str:
+def lanes_report(
+    lanes: Sequence[Lanes],
+    found: Findings,
+    hardware: ProfiledHardware,
+    missing: int = 0,
+    first: Sequence[str] = (),
+    is_cut: bool = False,
+) -> str:
     """Return where the time of each rank went, what that shows, and what to do next.
 
     Args:
@@ -87,28 +101,46 @@ def lanes_report(lanes: Sequence[Lanes], found: Findings, hardware: ProfiledHard
         found: what `findings` finds in their trace.
         hardware: what they were recorded on.
         missing: how many ranks of the run there is no trace of.
+        first: sentences that come before everything else, because they restrict it.
+        is_cut: whether a file ends in the middle, so that its numbers don't show where the time went.
     """
-    sentences = [
-        _time_text(found.shares),
-        _waiting_text(found.shares),
-        slowest_text(found.slowest, len(lanes), missing),
-        path_text(found, [own.rank for own in lanes], missing),
-        clocks_text(found.clocks, len(lanes)),
-        _unseen_text(found, len(lanes) + missing),
-        next_text(found, len(lanes)),
-    ]
-    text = "\n".join(wrapped(sentence, WIDTH) for sentence in sentences if sentence)
-    head = f"{_heading(lanes, missing)}\n{wrapped(hardware_text(hardware), WIDTH)}"
-    return f"{head}\n\n{shares_table(found.shares)}\n\n{text}"
+    unseen = "" if is_cut else _unseen_text(found.record.unseen, len(lanes))
+    warnings = [*first, unseen, _sparse_text(found.record, lanes)]
+    sentences = []
+    if found.can_judge and not is_cut:
+        sentences = [
+            _time_text(found.shares, found.program.drives_gpu),
+            _waiting_text(found.shares),
+            slowest_text(found.slowest, len(lanes), missing),
+            path_text(found, [own.rank for own in lanes], missing),
+            clocks_text(found.clocks, len(lanes)),
+            _silent_text(found, len(lanes) + missing),
+            next_text(found, len(lanes)),
+        ]
+    seen = [own for own in found.shares if own.rank not in found.record.unseen]
+    head = f"{_heading(lanes, missing, found.record)}\n{wrapped(_hardware_of(hardware, found.record), WIDTH)}".rstrip()
+    before, after = (
+        "\n".join(wrapped(sentence, WIDTH) for sentence in texts if sentence) for texts in (warnings, sentences)
+    )
+    return "\n\n".join(part for part in (head, before, shares_table(seen) if seen else "", after) if part)
 
 
-def _heading(lanes: Sequence[Lanes], missing: int) -> str:
+def _hardware_of(hardware: ProfiledHardware, record: GpuRecord) -> str:
+    """What it was recorded on; of a GPU that isn't seen there is nothing to count instead."""
+    return "" if hardware.maker is None and record.unseen else hardware_text(hardware)
+
+
+def _heading(lanes: Sequence[Lanes], missing: int, record: GpuRecord) -> str:
     """How many ranks and steps, and how long these took."""
     whose = so_many_ranks(len(lanes)) if not missing else f"{len(lanes)} of {so_many_ranks(len(lanes) + missing)}"
     marked = [own for own in lanes if own.each_step]
+    if not marked and record.sparsest is not None:
+        return f"{whose}; the whole trace"
     if not marked:
         return f"{whose}; the whole trace, {_seconds_text(lanes)}"
     steps = max(len(own.each_step) for own in marked)
+    if record.sparsest is not None:
+        return f"{whose}; {count(steps, 'step')}"
     return f"{whose}; {count(steps, 'step')} in {_seconds_text(marked)}"
 
 
@@ -168,14 +200,33 @@ def _mean(shares: Sequence[RankShares], part: str) -> float:
     return statistics.fmean(getattr(own, part) for own in shares)
 
 
-def _time_text(shares: Sequence[RankShares]) -> str:
+def _sparse_text(record: GpuRecord, lanes: Sequence[Lanes]) -> str:
+    """That the GPU's work spans little of the program's time; nothing if it spans enough."""
+    rank = record.sparsest
+    if rank is None:
+        return ""
+    [own] = [each for each in lanes if each.rank == rank]
+    whose = f"On rank {rank}, all" if len(lanes) > 1 else "All"
+    whole = "that its steps took in the program" if own.each_step else "for which the program was recorded"
+    return (
+        f"{whose} that is recorded of the GPU's work lies within {seconds_text(record.spans[rank])} of the "
+        f"{seconds_text(record.program[rank])} {whole}. The shares are of this time alone. In the rest, the GPU "
+        "was idle, or its work wasn't recorded."
+    )
+
+
+def _time_text(shares: Sequence[RankShares], drives_gpu: bool) -> str:
     exposed, idle = _mean(shares, "exposed"), _mean(shares, "idle")
     whose = "the ranks wait" if len(shares) > 1 else "the rank waits"
     if max(exposed, idle) < LITTLE:
         return f"Little is lost to {'exposed communication and ' if communicates(shares) else ''}idle time."
-    if exposed >= idle:
-        return f"For {percent(exposed)} of the time, communication is exposed: {whose} for messages and can't compute."
-    return f"For {percent(idle)} of the time, {'the ranks are' if len(shares) > 1 else 'the rank is'} idle."
+    is_idle = f"{'the ranks are' if len(shares) > 1 else 'the rank is'} idle"
+    if not drives_gpu:
+        is_idle = "none of torch's operators runs: the program runs other code, or it waits"
+    is_exposed = f"communication is exposed: {whose} for messages and can't compute"
+    shares_of_time = sorted([(exposed, is_exposed), (idle, is_idle)], reverse=True)
+    enough = min(CLEAR, max(exposed, idle))
+    return " ".join(f"For {percent(share)} of the time, {what}." for share, what in shares_of_time if share >= enough)
 
 
 def _waiting_text(shares: Sequence[RankShares]) -> str:
@@ -251,18 +302,20 @@ def clocks_text(clocks: ClockCheck, ranks: int) -> str:
     return texts.get(clocks.state, "") if ranks > 1 else ""
 
 
-def _unseen_text(found: Findings, world_size: int) -> str:
-    """Why there is no communication of several ranks to see; nothing if there is."""
-    if found.unseen is UnseenMessages.NO_GPU:
-        return (
-            "The program asked NCCL for messages, but the trace has no kernels of a GPU, which would show them. "
-            "Profile with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
-        )
-    if found.unseen is UnseenMessages.NO_KERNELS:
-        return (
-            "The program asked NCCL for messages, but none of NCCL's kernels is in the trace. With a single rank, that "
-            "is how it should be."
-        )
+def _unseen_text(ranks: Sequence[int], of_ranks: int) -> str:
+    """That a GPU's work wasn't recorded, though there was some; nothing if it was."""
+    if not ranks:
+        return ""
+    whose = "The program" if of_ranks == 1 else f"The program of {ranks_text(ranks)}"
+    return (
+        f"{whose} asked a GPU for work, but no kernels of a GPU are in the file, so it doesn't show what the GPU did, "
+        "nor when. Profile with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`, "
+        "and with no other profiler at work, as only one can record the GPU."
+    )
+
+
+def _silent_text(found: Findings, world_size: int) -> str:
+    """That no communication of several ranks was found; nothing if it was."""
     if world_size < 2 or communicates(found.shares):
         return ""
     return (
@@ -274,10 +327,14 @@ def _unseen_text(found: Findings, world_size: int) -> str:
 
 def next_text(found: Findings, ranks: int) -> str:
     """Return which reason the profile looks like, and what to do next."""
-    if found.unseen is UnseenMessages.NO_GPU:
-        return ""
     if found.reason:
-        return f"{NEXT[found.reason].format(call=found.program.longest_call)}"
+        program = found.program
+        return NEXT[found.reason].format(
+            call=program.longest_call,
+            gap_call=printable(program.gap_call),
+            share=percent(program.longest_gap),
+            seconds=seconds_text(program.gap_seconds),
+        )
     exposed, idle = _mean(found.shares, "exposed"), _mean(found.shares, "idle")
     if max(exposed, idle) < LITTLE:
         return ""
@@ -289,7 +346,7 @@ def next_text(found: Findings, ranks: int) -> str:
     if max(exposed, idle, _mean(found.shares, "copying")) < CLEAR:
         return "Most of the time goes into computing, so only faster computing would save much."
     known = ""
-    if idle > exposed and found.program.drives_gpu:
+    if idle > exposed and found.program.drives_gpu and found.program.is_recorded:
         known = (
             f"While the GPU is idle, the program is in torch's operators or the GPU's driver for "
             f"{percent(found.program.in_operators)} of the time. In the rest it does something that isn't recorded. "

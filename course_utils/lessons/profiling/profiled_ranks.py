@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.lessons.profiling.chrome_trace import Trace, write_trace
-from course_utils.lessons.profiling.foreign.profile_notes import Note
+from course_utils.lessons.profiling.foreign.profile_notes import Note, NoteKind
 from course_utils.lessons.profiling.lanes import Lanes, lanes_of
 from course_utils.lessons.profiling.merged_trace import merge
-from course_utils.lessons.profiling.one_clock import ClockCheck, on_one_clock
+from course_utils.lessons.profiling.one_clock import ClockCheck, ClockState, on_one_clock
 from course_utils.lessons.profiling.profile_findings import Findings, findings
 from course_utils.lessons.profiling.profiled_hardware import ProfiledHardware, hardware_of
 
@@ -38,8 +38,15 @@ class Profile:
         """The ranks' numbers; of traces that were read from files, some may be missing."""
         return [trace["course"]["rank"] for trace in self.rank_traces]
 
+    @property
+    def is_one_run(self) -> bool:
+        """Whether nothing contradicts that the ranks are of one run, so that they can be compared."""
+        return all(note.kind not in (NoteKind.SEVERAL_RUNS, NoteKind.HOURS_APART) for note in self.notes)
+
     @cached_property
     def _on_one_clock(self) -> tuple[list[Trace], ClockCheck]:
+        if not self.is_one_run:
+            return list(self.rank_traces), ClockCheck(ClockState.UNKNOWN)
         return on_one_clock(self.rank_traces)
 
     @property
@@ -65,7 +72,7 @@ class Profile:
     @cached_property
     def findings(self) -> Findings:
         """Where the time went, who is waited for, and what the profile looks like."""
-        return findings(self.trace, self.lanes, self.clocks)
+        return findings(self.trace, self.lanes, self.clocks, self.is_one_run)
 
     def lanes_by_clocks(self, ahead: Sequence[float]) -> list[Lanes]:
         """The lanes as they would look if each rank's clock were this many seconds ahead, and nobody knew."""

@@ -26,6 +26,7 @@ from course_utils.lessons.profiling.foreign.profile_notes import Note, NoteKind
 from course_utils.lessons.profiling.foreign.torch_events import KEPT_HEAD, EventKeeper, number_of, traces_of_ranks
 from course_utils.lessons.profiling.foreign.trace_files import FileKind, NoFiles, NotATrace, Source, sources, text_of
 from course_utils.lessons.profiling.lanes import Lanes
+from course_utils.lessons.profiling.merged_trace import lacks_calls
 from course_utils.lessons.profiling.profiled_ranks import Profile
 from course_utils.lessons.profiling.sentences import profile_report
 from course_utils.progress_bar import ProgressBar
@@ -35,6 +36,8 @@ _BEGUN = 0.05
 """A step that took less than this share of the longest one had only just begun when the profiler stopped."""
 _bars: list[ProgressBar] = []
 """The bar that is shown now, if any."""
+_HOUR = 3.6e9
+"""Microseconds: no clock of a machine in a cluster is so wrong."""
 _TORCHS_HEAD = {"deviceProperties", "distributedInfo", "schemaVersion"}
 
 
@@ -191,13 +194,19 @@ def _kind_without_events(name: str, text: TraceText, keeper: EventKeeper) -> Fil
         return FileKind.CUT_BEFORE_EVENTS
     if text.has_events and not keeper.lost:
         return FileKind.NO_EVENTS
+    if text.has_events and "memory" in name.lower():
+        return FileKind.MEMORY_TIMELINE
+    if text.has_events:
+        return FileKind.NO_READABLE_EVENTS
+    if "rocprofiler-sdk-tool" in keys:
+        return FileKind.ROCPROF
     if {"nodes", "schema"} <= keys:
         return FileKind.EXECUTION_TRACE
     if "entries" in keys and keys & {"pg_config", "pg_status", "nccl_version", "version"}:
         return FileKind.FLIGHT_RECORDER
     if {"cells", "nbformat"} <= keys:
         return FileKind.NOTEBOOK
-    return FileKind.MEMORY_TIMELINE if text.has_events and "memory" in name.lower() else FileKind.JSON
+    return FileKind.JSON
 
 
 def _kind_of_others(head: dict[str, Any], kinds: set[str]) -> FileKind:
@@ -246,9 +255,22 @@ def _profile_of(files: Sequence[TraceFile], notes: list[Note]) -> ReadProfile:
         notes.append(Note(NoteKind.RANKS_MISSING, missing, number=max(worlds)))
     if unmarked := tuple(rank for rank, file in chosen.items() if not file.steps):
         notes.append(Note(NoteKind.NO_STEPS, unmarked, tuple(chosen[rank].name for rank in unmarked)))
+    if lacking := tuple(rank for rank, file in chosen.items() if file.steps and lacks_calls(file.trace["traceEvents"])):
+        notes.append(Note(NoteKind.CALLS_MISSING, lacking, tuple(chosen[rank].name for rank in lacking)))
     clocks, about_clocks = clocks_of(chosen)
+    if hours_apart(chosen.values()):
+        notes.append(Note(NoteKind.HOURS_APART, tuple(chosen)))
+    if any(note.kind in (NoteKind.SEVERAL_RUNS, NoteKind.HOURS_APART) for note in notes):
+        about_clocks = []  # their moments have nothing in common
     traces = [chosen[rank].trace | {"course": clocks[rank]} for rank in chosen]
     return ReadProfile(traces, notes=(*notes, *about_clocks))
+
+
+def hours_apart(files: Iterable[TraceFile]) -> bool:
+    """Whether more than an hour lies between what some of the files and the others recorded, by their clocks."""
+    known = [file for file in files if file.base is not None]
+    times = sorted(((file.base or 0.0) + file.begin, (file.base or 0.0) + file.end) for file in known)
+    return any(begin - end > _HOUR for (_, end), (begin, _) in zip(times, times[1:], strict=False))
 
 
 def _one_for_each_rank(ranks: Sequence[int], files: Sequence[TraceFile]) -> tuple[dict[int, TraceFile], list[Note]]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from course_utils.lessons.profiling.profiled_ranks import Profile
     from course_utils.lessons.profiling.step_memory import StepMemory
 
+FIRST = (NoteKind.SEVERAL_RUNS, NoteKind.HOURS_APART, NoteKind.CUT_SHORT)
+"""Notes that come before the numbers, because they restrict what these show."""
 LITTLE = 0.05
 """Shares of the time below this are not worth mentioning."""
 FORWARD_CONVOLUTION, BACKWARD_CONVOLUTION = "aten::mkldnn_convolution", "aten::convolution_backward"
@@ -32,9 +34,12 @@ Operator = tuple[str, int, float, float]
 def profile_report(profile: "Profile") -> str:
     """Return what `print` shows of a profile: where each rank's time went, what that shows, and what to do next."""
     missing = sum(len(note.ranks) for note in profile.notes if note.kind is NoteKind.RANKS_MISSING)
-    report = lanes_report(profile.lanes, profile.findings, profile.hardware, missing)
+    first = [note_text(note) for note in profile.notes if note.kind in FIRST]
+    is_cut = any(note.kind is NoteKind.CUT_SHORT for note in profile.notes)
+    report = lanes_report(profile.lanes, profile.findings, profile.hardware, missing, first, is_cut)
     # What is said of the clocks tells more than the note that nobody has compared them.
-    notes = [note_text(note) for note in profile.notes if note.kind is not NoteKind.CLOCKS_NOT_ALIGNED]
+    later = [note for note in profile.notes if note.kind not in (*FIRST, NoteKind.CLOCKS_NOT_ALIGNED)]
+    notes = [note_text(note) for note in later]
     return "\n".join([report, *(wrapped(note, WIDTH) for note in notes)])
 
 

@@ -561,7 +561,7 @@ CUT = '{"schemaVersion": 1, "deviceProperties": ['
         ("trace.json", CUT.encode(), "ends before its first event"),
         ("trace.json", b'{"traceEvents": []}', "has no events"),
         ("trace.json", b"[]", "has no events"),
-        ("trace.json", b"[1, 2, [3]]", "is JSON, but not a trace"),
+        ("trace.json", b"[1, 2, [3]]", "has a list, but nothing in it"),
         ("trace.json", b'{"a": 1}', "is JSON, but not a trace"),
         ("et.json", b'{"schema": "1.1", "nodes": [{"id": 1}], "pid": 3}', "execution trace"),
         ("dump.json", b'{"version": "2.9", "pg_config": {}, "entries": []}', "Flight Recorder"),

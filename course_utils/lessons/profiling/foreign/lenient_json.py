@@ -34,11 +34,16 @@ _SCAN = json.JSONDecoder(strict=False).scan_once
 
 
 class NotReadable(Exception):
-    """At this point of the text there is no value; `at_end`: it may have begun, and the text ended in it."""
+    """At this point of the text there is no value.
 
-    def __init__(self, at_end: bool = False) -> None:
-        super().__init__(at_end)
-        self.at_end = at_end
+    Attributes:
+        at_end: it may have begun, and the text ended in it.
+        is_long: it may have begun, and is longer than any event.
+    """
+
+    def __init__(self, at_end: bool = False, is_long: bool = False) -> None:
+        super().__init__(at_end, is_long)
+        self.at_end, self.is_long = at_end, is_long
 
 
 class TraceText:
@@ -85,9 +90,10 @@ class TraceText:
                 if self._next() == "[" and key == EVENTS:
                     self._read_events()
                 else:
+                    self.head[key] = None  # known by its name, even if its value is too long
                     self.head[key] = self._value()
             except NotReadable as error:
-                self.is_json &= error.at_end
+                self.is_json &= error.at_end or error.is_long
                 if self.has_events or not self._find_events():
                     self.is_cut |= error.at_end
                     return
@@ -178,16 +184,19 @@ class TraceText:
             NotReadable: it is none, or the text ends in it.
         """
         while True:
+            tried = len(self._text) - self._at
             try:
                 value, end = _SCAN(self._text, self._at)
                 if end < len(self._text) or self._ended:  # a number may go on
                     self._at = end
                     return value
             except (StopIteration, ValueError, RecursionError) as error:
-                is_wrong = _is_wrong(error, self._text) or len(self._text) - self._at > _MOST
-                if is_wrong or self._ended:
-                    raise NotReadable(at_end=not is_wrong) from None
+                is_wrong, is_long = _is_wrong(error, self._text), len(self._text) - self._at > _MOST
+                if is_wrong or is_long or self._ended:
+                    raise NotReadable(at_end=not is_wrong and not is_long, is_long=is_long and not is_wrong) from None
             self._fill()
+            while len(self._text) - self._at < 2 * tried and self._fill():
+                pass  # twice as much: what is read again and again takes no more than twice the time
 
     def _next(self) -> str:
         """The next character that is neither white nor a comma; "" at the end of the text."""

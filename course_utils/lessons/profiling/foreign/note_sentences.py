@@ -29,6 +29,8 @@ _IS = {
     FileKind.NO_EVENTS: "has no events",
     FileKind.CUT_BEFORE_EVENTS: "ends before its first event",
     FileKind.JSON: "is JSON, but not a trace, which has a list `traceEvents`",
+    FileKind.NO_READABLE_EVENTS: "has a list, but nothing in it is an event whose time and duration are numbers",
+    FileKind.ROCPROF: "was written by rocprofv3, ROCm's own profiler",
     FileKind.EXECUTION_TRACE: "is an execution trace, which lists operators but not when they ran",
     FileKind.MEMORY_TIMELINE: "is a timeline of the memory alone",
     FileKind.FLIGHT_RECORDER: "is a dump of torch's Flight Recorder",
@@ -52,6 +54,10 @@ _DO = {
     FileKind.NO_EVENTS: "With a `schedule`, the profiler keeps only its active steps: did the run reach them?",
     FileKind.CUT_BEFORE_EVENTS: "Was the run killed while it wrote the file, or was the disk full? Record it again.",
     FileKind.EXECUTION_TRACE: "Give the file of the same run that `export_chrome_trace` wrote.",
+    FileKind.ROCPROF: (
+        "Profile the run with torch.profiler, or let rocprofv3 write `--output-format pftrace` and open it at "
+        "ui.perfetto.dev."
+    ),
     FileKind.MEMORY_TIMELINE: "Give the file of the same run that `export_chrome_trace` wrote.",
     FileKind.FLIGHT_RECORDER: "It shows why a run hangs; Further of lesson 14 reads it.",
 }
@@ -73,13 +79,23 @@ def note_text(note: Note) -> str:
             return f"The run had {so_many_ranks(note.number)}, of which {ranks} {has} no file here."
         case NoteKind.SEVERAL_RUNS:
             return (
-                "The files don't agree on how many ranks there were, so they are from different runs. Read those of "
-                "each run by themselves."
+                "The files don't agree on how many ranks there were, so they are from different runs. Each row of the "
+                "table is right by itself, but don't compare them. Read the files of each run by themselves."
+            )
+        case NoteKind.HOURS_APART:
+            return (
+                "The files were recorded hours apart, so they are from different runs, or from different parts of one. "
+                "Each row of the table is right by itself, but don't compare them. Read the files one by one."
             )
         case NoteKind.NO_STEPS:
             return (
                 f"In {files}, no event marks a step, as calls of `profiler.step()` do. So the whole file counts, "
                 "with whatever comes before the steps and after them."
+            )
+        case NoteKind.CALLS_MISSING:
+            return (
+                f"In {files}, the calls that asked for most of the GPU's work are missing, as if the file had been "
+                "filtered. So what the GPU did counts as part of the step during which it ran."
             )
         case NoteKind.CLOCKS_NOT_ALIGNED:
             return (
@@ -101,7 +117,10 @@ def note_text(note: Note) -> str:
         case NoteKind.LEFT_OUT:
             return f"Left out, because torch.profiler has not written it: {files}."
         case NoteKind.CUT_SHORT:
-            return f"The end is missing, and with it what happened last: {files}."
+            return (
+                f"The end is missing: {files}. torch.profiler writes a GPU's work last, so that is missing "
+                "before anything else, and the numbers don't show where the time went. Record it again."
+            )
         case NoteKind.MENDED:
             return f"{count(note.number, 'event')} could not be read and {_was(note.number)} left out: {files}."
 

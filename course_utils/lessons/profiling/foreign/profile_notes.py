@@ -18,8 +18,12 @@ class NoteKind(Enum):
     """The run had more ranks than there are files."""
     SEVERAL_RUNS = auto()
     """The files don't agree on how many ranks there were, so they are from different runs."""
+    HOURS_APART = auto()
+    """The files are from times that are hours apart, so they can't be from one run's same steps."""
     NO_STEPS = auto()
     """No event marks a step, so that the whole file is taken for the steps."""
+    CALLS_MISSING = auto()
+    """A file has few of the calls that asked for the GPU's work, so that goes by when it ran."""
     CLOCKS_NOT_ALIGNED = auto()
     """The ranks' times are from the clocks of their machines, and nobody has compared these."""
     CLOCKS_UNKNOWN = auto()

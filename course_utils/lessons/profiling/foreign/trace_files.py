@@ -34,6 +34,8 @@ _NAMES = re.compile(
 _PACKED = {".gz", ".bz2", ".xz", ".zst"}
 _NOT_LOOKED_INTO = {"__pycache__", "node_modules", "site-packages", "__MACOSX"}
 _HEAD = 512
+_ONE_VALUE = re.compile(rb'(?:null|true|false|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|"[^"\\]*")\s*')
+"""A whole text that is JSON without being a list or an object."""
 _UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": lambda stream: gzip.GzipFile(fileobj=stream, mode="rb"),
     b"BZh": bz2.BZ2File,
@@ -66,6 +68,9 @@ class FileKind(Enum):
     CUT_BEFORE_EVENTS = auto()
     """JSON that ends before the first event."""
     JSON = auto()
+    NO_READABLE_EVENTS = auto()
+    """JSON with a list whose events lack numbers."""
+    ROCPROF = auto()
     EXECUTION_TRACE = auto()
     MEMORY_TIMELINE = auto()
     FLIGHT_RECORDER = auto()
@@ -329,6 +334,8 @@ def kind_of(head: bytes, name: str) -> FileKind | None:
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05":
         return FileKind.PICKLE
     text = head.lstrip(b" \t\r\n,\x00")
+    if _ONE_VALUE.fullmatch(text):
+        return FileKind.JSON
     if text[:1] in (b"{", b"["):
         return None
     if text[:1] == b"<":
