@@ -7,8 +7,8 @@ import pytest
 
 import course_utils as course
 from course_utils.errors import CourseError
-from course_utils.lessons.profiling import lenient_json
 from course_utils.lessons.profiling.chrome_trace import Trace
+from course_utils.lessons.profiling.foreign import lenient_json
 from course_utils.lessons.profiling.foreign.profile_notes import NoteKind
 from course_utils.lessons.profiling.profile_findings import NoPath, SlowReason
 from course_utils.lessons.profiling.profiled_ranks import Profile
