@@ -45,6 +45,30 @@ CASES = {
         5,
         (2,),
     ),
+    "a clock before each line, and then the rank": case(
+        """
+        2026-11-22 12:00:00 [rank2]: step 41
+        2026-11-22 12:00:01 [rank2]: Traceback (most recent call last):
+        2026-11-22 12:00:01 [rank2]:   File "train.py", line 31, in <module>
+        2026-11-22 12:00:01 [rank2]:     label = example["label"]
+        2026-11-22 12:00:01 [rank2]: KeyError: 'label'
+        2026-11-22 12:10:02 [rank0]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600012 ms
+        """,
+        "KeyError",
+        5,
+        (2,),
+    ),
+    "a container's clock before each line": case(
+        """
+        2026-11-22T12:00:00.123456789Z stderr F epoch 1
+        2026-11-22T12:00:01.123456789Z stderr F Traceback (most recent call last):
+        2026-11-22T12:00:01.123456789Z stderr F   File "train.py", line 31, in <module>
+        2026-11-22T12:00:01.123456789Z stderr F     label = example["label"]
+        2026-11-22T12:00:01.123456789Z stderr F KeyError: 'label'
+        """,
+        "KeyError",
+        5,
+    ),
     "the complaint is written before the cause": case(
         """
         [rank0]: Traceback (most recent call last):

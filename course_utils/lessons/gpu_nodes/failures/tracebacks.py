@@ -15,9 +15,11 @@ _MARKS = re.compile(
     r"|\(\w+ (?:pid=\d+|rank=\d+)[^)]*\) ?|\[?[rR]ank[ _=]?\d+\]?: ?"
     r"|\[[EF]\d{4} [^\]]*\] (?=\w+(?:Error|Exception)\b)"
     r"|(?:ERROR|CRITICAL) \d\d-\d\d [\d:]+ \[[^\]]*\] ?"
+    r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ][\d:]+(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:? ?(?:std(?:out|err) [FP] )?"
+    r"(?=\[rank|\[default|Traceback |  |(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::|$))"
     r"|(?!\w*(?:Error|Exception|Interrupt):)[\w.-]*\d[\w.-]*: (?=Traceback |  |\w[\w.]*(?:Error|Exception):))"
 )
-"""What launchers put before a line, and what C++ puts before an error."""
+"""What launchers, containers and programs put before a line, and what C++ puts before an error."""
 _MARK_IN_A_LINE = re.compile(r"\S(\[rank\d+\]: ?)")
 _BEGIN = re.compile(r"(?:^|[\s:\"])Traceback \(most recent call last\):")
 _FILE = re.compile(r'^(\s*)File "([^"]+)", line (\d+)(?:, in (.*))?')
