@@ -586,8 +586,7 @@ for number, record in enumerate(logs, start=1):
 # kernel killed it before rank 0 complained, but its clock counts seconds since the computer started, so we could not
 # put the line where it belongs. The memory that ran out is the computer's, of which the tasks of a job on one node
 # usually share a fixed amount. If a GPU has no memory left, you get an exception instead. Under Slurm, look for
-# `oom_kill` or
-# `oom-kill` in a message of `slurmstepd`, or for the state `OUT_OF_MEMORY` in `sacct`.
+# `oom_kill` or `oom-kill` in a message of `slurmstepd`, or for the state `OUT_OF_MEMORY` in `sacct`.
 #
 # In the second log, rank 0 wrote a file that rank 1 doesn't find, so each node has a folder `/mnt/runs` of its own.
 #
