@@ -132,6 +132,19 @@ def _order(launch: Sequence[Line]) -> tuple[float, list[tuple[int, str]], int]:
     return max(times, default=0.0), in_natural_order(launch[0].file), launch[0].number
 
 
+_JOB_NUMBER = re.compile(r"\d{4,}")
+
+
+def have_known_order(first: LoggedLaunch, second: LoggedLaunch) -> bool:
+    """Whether the log shows which of two launches was earlier: a file with both, clocks, or the numbers of jobs."""
+    if set(first.files) & set(second.files):
+        return True
+    if all(any(line.time is not None for line in launch.lines) for launch in (first, second)):
+        return True
+    names = [launch.files[0] for launch in (first, second)]
+    return len({_JOB_NUMBER.sub("#", name) for name in names}) == 1
+
+
 def _launches_of_job(files: Sequence[Sequence[Line]]) -> Iterator[list[Line]]:
     """Yield the lines of each launch of a job. The last launch of one file is that of the other files, too."""
     cuts = [[launch for cut in _cut(lines) for launch in launches_of_tracebacks(cut)] for lines in files]
