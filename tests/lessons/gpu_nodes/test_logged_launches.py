@@ -70,6 +70,8 @@ def test_nothing_is_no_launch() -> None:
         (f"{USAGE}\n{WRONG_BED}\n{USAGE}\n{WRONG_BED}", [1]),
         (f"{USAGE}\n{WRONG_RANK.format(0)}\n{USAGE}\n{WRONG_RANK.format(1)}", [1]),
         (f"{USAGE}\n{USAGE}\n{WRONG_BED}\n{NOT_DEEP}", [1]),
+        (f"[rank0]: {USAGE}\n[rank0]: {WRONG_BED}\n[rank1]: {USAGE}\n[rank1]: {NOT_DEEP}", [1]),
+        (f"{USAGE}\nerror: Parser key bed: west\n{USAGE}\nerror: Parser key deep: maybe", [1, 4]),
         (f"{MODULE}\n{PLAIN_ERROR}\n{MODULE}\n{PLAIN_ERROR}", [1, 5]),
         (f"reading beds\n{PLAIN_ERROR}\nreading beds\n{PLAIN_ERROR}", [1]),
         (f"{MODULES}\n{PLAIN_ERROR}\n{MODULES}\n{MODULES}\n{PLAIN_ERROR}\n{MODULES}", [1, 7, 10, 16]),
@@ -82,7 +84,8 @@ def test_nothing_is_no_launch() -> None:
         "torchrun's warning on a slower node", "a program that can't be read", "one that no rank can read",
         "the first lines again", "the first lines of two ranks again", "others go on", "no failure before",
         "wrong options, three times", "the same wrong option on two ranks", "an option that no rank knows",
-        "two ranks with wrong options", "only a module", "only one ordinary line", "only the modules are loaded",
+        "two ranks with wrong options", "ranks with different wrong options", "the errors of jsonargparse",
+        "only a module", "only one ordinary line", "only the modules are loaded",
         "two ranks load modules", "only the first lines come", "it goes on where the launch before failed",
     ],
 )  # fmt: skip

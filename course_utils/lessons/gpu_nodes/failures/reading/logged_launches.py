@@ -225,7 +225,9 @@ class _Refusals:
         return self.usage if is_new else None
 
     def _is_error(self, text: str) -> bool:
-        return self.usage >= 0 and text.startswith(self.program) and ": error: " in text
+        return self.usage >= 0 and (
+            text.startswith("error: ") or (text.startswith(self.program) and ": error: " in text)
+        )
 
 
 @dataclass
@@ -307,7 +309,7 @@ def _start_of_launch(state: _State, line: Line, text: str, index: int) -> int | 
         return index if state.ranks_spoke or state.has_ended else None
     if not state.has_failed:
         return index if state.begins_again(line, text) else None
-    if (usage := state.refusals.usage_before(text)) is not None:
+    if line.rank is None and (usage := state.refusals.usage_before(text)) is not None:
         return usage
     if _NOT_STARTED.match(text) and not state.is_in_traceback:
         return None if text in state.not_started or line.rank is not None else index
