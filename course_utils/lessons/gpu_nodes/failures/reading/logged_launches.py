@@ -132,7 +132,8 @@ def _order(launch: Sequence[Line]) -> tuple[float, list[tuple[int, str]], int]:
     return max(times, default=0.0), in_natural_order(launch[0].file), launch[0].number
 
 
-_JOB_NUMBER = re.compile(r"\d{4,}")
+_JOB_NUMBER = re.compile(r"(?<![\da-f])\d{4,}(?![\da-f])")
+"""The number of a job grows. A part of a hexadecimal name is none."""
 
 
 def have_known_order(first: LoggedLaunch, second: LoggedLaunch) -> bool:
@@ -260,8 +261,10 @@ class _State:
 
     def begins_again(self, line: Line, text: str) -> bool:
         """Whether the first line comes again in a launch that has written nothing else than the one before it did."""
+        if not self.is_usual or line.rank is not None or text != self.first:
+            return False
         key = _key(line, text)
-        if not self.is_usual or line.rank is not None or text != self.first or key not in self.usual:
+        if key not in self.usual:
             return False
         # Several processes of a launch may begin with the same line, but after the last line they all have begun.
         expected = [key] if _MODULE.match(text) else self.usual
