@@ -338,8 +338,34 @@ def test_the_report_says_what_followed_and_how_much_later() -> None:
 
 def test_the_report_says_which_launch_it_explains() -> None:
     text = text_of(CASES["a mistake in the program, in the last of two launches"].log)
-    assert text.startswith("This log has 2 launches. Here is the last (lines 4 to 9).\nSyntaxError: ")
+    assert text.startswith("This log has 2 launches. Here is the last (lines 4 to 9 of train.out).\nSyntaxError: ")
     assert "train.py, line 232" in text
+
+
+PLAIN_ERROR = 'Traceback (most recent call last):\n  File "train.py", line 7, in <module>\nKeyError: 1\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "is_known"),
+    [
+        ({"a/train.out": PLAIN_ERROR, "b/train.out": PLAIN_ERROR}, False),
+        ({"a/train.out": PLAIN_ERROR, "b/train.out": f"2027-03-04 10:00:00 step 1\n{PLAIN_ERROR}"}, False),
+        ({f"{name}/train.out": f"2027-03-0{day} 10:00:00 step 1\n{PLAIN_ERROR}" for name, day in ("a3", "b2")}, True),
+        ({"train-4711.out": PLAIN_ERROR, "train-4712.out": PLAIN_ERROR}, True),
+        ({"train.out": f"Loaded module: cuda\n{PLAIN_ERROR}" * 2}, True),
+    ],
+    ids=["no clocks", "one has a clock", "clocks", "the numbers of jobs", "the same file"],
+)
+def test_the_report_says_the_last_only_if_the_log_shows_which_it_is(files: dict[str, str], is_known: bool) -> None:
+    report = log_report([line for file, log in files.items() for line in lines_of(log, file)])
+    assert (report.launches, report.has_known_order) == (2, is_known)
+    assert ("does not show which of them was the last" in log_report_text(report)) is not is_known
+    assert ("Here is the last (" in log_report_text(report)) is is_known
+
+
+def test_the_report_speaks_of_other_ranks_only_if_there_are_any() -> None:
+    assert text_of(PLAIN_ERROR).count("other ranks") == 0
+    assert text_of(f"rank 0 of 2 on n1\n{PLAIN_ERROR}").count("Later reports from other ranks are consequences") == 1
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

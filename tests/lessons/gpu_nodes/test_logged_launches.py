@@ -23,6 +23,12 @@ COMET = (
 )
 NEPTUNE = "Shutting down background jobs, please wait a moment...\nDone!\nAll 7 operations synced, thanks for waiting!"
 SYNTAX = '  File "train.py", line 232\n    optim="adam"\n    ^\nSyntaxError: invalid syntax'
+MODULES = "Loaded module: python/3.11.2\nLoaded dependency [nccl/2.21]: cuda/12.4\nLoaded module: nccl/2.21"
+MODULE = "Loaded module: python/3.11.2"
+USAGE = "usage: sow.py [-h] [--bed {north,south}] [--deep [DEEP]]\n              [--rank RANK]"
+WRONG_BED = "sow.py: error: argument --bed: invalid choice: 'west' (choose from 'north', 'south')"
+NOT_DEEP = "sow.py: error: argument --deep: expected yes or no, got maybe"
+WRONG_RANK = "sow.py: error: unrecognized arguments: --local-rank={}"
 OPENING = "2 ranks on 1 node (n1): gloo\nreading 60000 images"
 
 
@@ -60,11 +66,27 @@ def test_nothing_is_no_launch() -> None:
         (f"{OPENING}\n{OPENING}\n{PLAIN_ERROR}\n{OPENING}\n{OPENING}\nstep 1", [1, 8]),
         (f"{OPENING}\nstep 1\n{ERROR}\n{EXITED}\nstep 2\nstep 3\nstep 4", [1]),
         (f"{OPENING}\nstep 1\nstep 2\n{OPENING}\nstep 1", [1]),
+        (f"{USAGE}\n{WRONG_BED}\n{USAGE}\n{NOT_DEEP}\n{USAGE}\n{WRONG_BED[:-1]}, 'east')", [1, 4, 7]),
+        (f"{USAGE}\n{WRONG_BED}\n{USAGE}\n{WRONG_BED}", [1]),
+        (f"{USAGE}\n{WRONG_RANK.format(0)}\n{USAGE}\n{WRONG_RANK.format(1)}", [1]),
+        (f"{USAGE}\n{USAGE}\n{WRONG_BED}\n{NOT_DEEP}", [1]),
+        (f"[rank0]: {USAGE}\n[rank0]: {WRONG_BED}\n[rank1]: {USAGE}\n[rank1]: {NOT_DEEP}", [1]),
+        (f"{USAGE}\nerror: Parser key bed: west\n{USAGE}\nerror: Parser key deep: maybe", [1, 4]),
+        (f"{MODULE}\n{PLAIN_ERROR}\n{MODULE}\n{PLAIN_ERROR}", [1, 5]),
+        (f"reading beds\n{PLAIN_ERROR}\nreading beds\n{PLAIN_ERROR}", [1]),
+        (f"{MODULES}\n{PLAIN_ERROR}\n{MODULES}\n{MODULES}\n{PLAIN_ERROR}\n{MODULES}", [1, 7, 10, 16]),
+        (f"{MODULES}\n{MODULES}\n{PLAIN_ERROR}\n{MODULES}\n{MODULES}\n{PLAIN_ERROR}", [1, 10]),
+        (f"{OPENING}\n{PLAIN_ERROR}\n{OPENING}\n{OPENING}\n{PLAIN_ERROR}", [1, 6, 8]),
+        (f"{OPENING}\nstep 1 loss 0.4\n{PLAIN_ERROR}\n{OPENING}\nstep 1 loss 0.4\nstep 2 loss 0.3", [1, 7]),
     ],
     ids=[
         "srun", "only one srun", "two nodes", "torchrun again", "torchrun's warning again",
         "torchrun's warning on a slower node", "a program that can't be read", "one that no rank can read",
         "the first lines again", "the first lines of two ranks again", "others go on", "no failure before",
+        "wrong options, three times", "the same wrong option on two ranks", "an option that no rank knows",
+        "two ranks with wrong options", "ranks with different wrong options", "the errors of jsonargparse",
+        "only a module", "only one ordinary line", "only the modules are loaded",
+        "two ranks load modules", "only the first lines come", "it goes on where the launch before failed",
     ],
 )  # fmt: skip
 def test_where_a_launch_begins(log: str, first_lines: list[int]) -> None:

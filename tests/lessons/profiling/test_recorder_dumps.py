@@ -688,6 +688,41 @@ def test_a_rank_without_a_dump_may_be_waited_for_as_well(tmp_path) -> None:
     assert "look at rank 1 first, because ranks 0 and 2 wait for it. The same may hold for rank 3, of which" in report
 
 
+def test_what_has_ended_elsewhere_does_not_wait_for_a_rank_without_a_dump(tmp_path) -> None:
+    """Rank 1 is still in collective 21, which ranks 0 and 2 have ended. So rank 3 had come to it."""
+    dumps = {rank: counted(dump(waiting(24)), (24, 23)) for rank in (0, 2)}
+    dumps[1] = counted(dump(waiting(21), waiting(22), waiting(23)), (23, 20))
+    first = first_ranks(compared(dumps))
+    assert (first.ranks, first.missing, first.waiting) == ({1}, {3}, {0, 2})
+    assert "look at rank 1 first, because ranks 0 and 2 wait for it. The same" in report_of(write(tmp_path, dumps))
+
+
+def test_ranks_that_wait_for_each_other_do_so_whatever_a_rank_without_a_dump_does() -> None:
+    """Ranks 0 and 1 have called the collectives of two groups in different orders; rank 2 is in both groups."""
+    groups = {("1", "row"): [0, 1, 2], ("2", "column"): [0, 1, 2]}
+    row, column = ({"process_group": name} for name in groups)
+    dumps = {0: dump(waiting(1, **row), groups=groups), 1: dump(waiting(1, **column), groups=groups)}
+    first = first_ranks(compared(dumps))
+    assert (first.ranks, first.circle, first.missing) == ({0, 1}, {0, 1}, {2})
+
+
+def test_a_rank_without_a_dump_may_have_called_something_else_as_well(tmp_path) -> None:
+    dumps = {rank: dump(waiting(1, size=12 if rank == 2 else 8)) for rank in range(3)}
+    first = first_ranks(compared(dumps))
+    assert (first.ranks, first.missing, first.waiting) == ({2}, {3}, {0, 1})
+    assert "The same may hold for rank 3, of which there is no dump." in report_of(write(tmp_path, dumps))
+
+
+def test_a_dump_that_cannot_be_read_is_there(tmp_path) -> None:
+    write(tmp_path, {rank: dump(entry(1), waiting(2)) for rank in (0, 1)})
+    (tmp_path / "nccl_trace_rank_3").write_bytes(b"{")
+    report = report_of(tmp_path)
+    assert "Read: dumps of ranks 0 and 1. There is no dump of rank 2. nccl_trace_rank_3 can't be read: it" in report
+    assert "look at ranks 2 and 3 first. There is no readable dump of them" in report
+    (tmp_path / "nccl_trace_rank_2").write_bytes(b"")
+    assert "There is no dump of" not in report_of(tmp_path)
+
+
 def test_a_rank_that_waits_for_a_missing_rank_is_not_the_first() -> None:
     groups = {("1", "row"): [0, 1], ("2", "column"): [1, 3]}
     row, column = ({"process_group": name} for name in groups)

@@ -479,7 +479,7 @@ ADVICE = {
 
 EXCEPTION = Advice(
     "The program raised this exception.",
-    "Look at this line of the program. Later reports from other ranks are consequences of it.",
+    "Look at this line of the program.",
     "https://docs.python.org/3/tutorial/errors.html",
 )
 """For an exception that no rule knows."""

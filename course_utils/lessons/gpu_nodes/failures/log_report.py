@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, UNKNOWN, advice_for
+from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, EXCEPTION, UNKNOWN, Advice, advice_for
 from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
 from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE
 from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of, telling_lines
@@ -16,6 +16,7 @@ from course_utils.lessons.gpu_nodes.failures.reading.logged_bars import last_bar
 from course_utils.lessons.gpu_nodes.failures.reading.logged_launches import (
     LaunchEnding,
     LoggedLaunch,
+    have_known_order,
     is_farewell,
     launches_of,
 )
@@ -27,6 +28,7 @@ from course_utils.words import capital, count
 MOST_FOLLOWERS = 3
 NO_POSITION = "Look for the place in the program that raises it; the lines above this one may show the calls."
 """For an exception of the program of which the log does not show the calls."""
+OTHER_RANKS = " Later reports from other ranks are consequences of it."
 MOST_ENDS = 3
 """Of several files, so many last lines are shown."""
 LAST_LINES = 10
@@ -52,6 +54,7 @@ class LogReport:
             that shows the cause.
         alike: how many processes raised this exception, if the log does not tell which.
         behind: the ranks that asked for the fewest collectives, if watchdogs tell.
+        has_known_order: whether the log shows which launches came before this one.
     """
 
     launch: LoggedLaunch
@@ -63,6 +66,7 @@ class LogReport:
     telling: tuple[Line, ...] = ()
     alike: int = 1
     behind: Behind | None = None
+    has_known_order: bool = True
 
     @property
     def is_known(self) -> bool:
@@ -94,7 +98,8 @@ def log_report(lines: Sequence[Line], empty: Sequence[EmptyFile] = ()) -> LogRep
         telling = _own_words(launch, story) if story else tuple(telling_lines(launch.lines))
         raised, alike = _raised(launch, story)
         behind = behind_of(launch.lines) if story and story.cause.kind == ReportKind.CONSEQUENCE else None
-        return LogReport(launch, number, len(launches), story, raised, True, telling, alike, behind)
+        has_known_order = all(have_known_order(launch, other) for other in launches)
+        return LogReport(launch, number, len(launches), story, raised, True, telling, alike, behind, has_known_order)
     return LogReport(launches[-1], len(launches), len(launches), None, None, False)
 
 
@@ -138,7 +143,16 @@ def _text_lines(report: LogReport) -> Iterator[str]:
 
 def _which_launch(report: LogReport) -> str:
     first, last = report.launch.lines[0], report.launch.lines[-1]
-    lines = f"lines {first.number} to {last.number}" if first.file == last.file else f"from {first.file} on"
+    file = f" of {first.file}" if first.file else ""
+    if first.file == last.file:
+        lines = f"lines {first.number} to {last.number}{file}"
+    else:
+        lines = f"from line {first.number}{file} on"
+    if not report.has_known_order:
+        return (
+            f"This log has {report.launches} launches, and it does not show which of them was the last. "
+            f"Here is one that failed ({lines}). To see a different one, give its files alone."
+        )
     place = "the last" if report.number == report.launches else f"number {report.number}, the last that failed"
     return f"This log has {report.launches} launches. Here is {place} ({lines})."
 
@@ -212,8 +226,16 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
         yield _behind_text(report.behind)
     if text := _followers_text(story):
         yield text
-    yield f"Next: {advice.next if position or cause.failure in ADVICE else NO_POSITION}"
+    yield f"Next: {_next_text(report, advice)}"
     yield f"Read more: {advice.page}"
+
+
+def _next_text(report: LogReport, advice: Advice) -> str:
+    if advice is not EXCEPTION:
+        return advice.next
+    if report.raised is None or report.raised.position is None:
+        return NO_POSITION
+    return advice.next + (OTHER_RANKS if report.launch.least_size > 1 else "")
 
 
 def _on_ranks(story: Story, world_size: int) -> str:

@@ -169,6 +169,7 @@ class DumpComparison:
         met: for each message that goes on though both ranks have called it, a rank on which it goes on, and the other.
         ranks: those with a dump.
         missing: ranks without a dump.
+        unreadable: those of them whose dump is there but can't be read.
         last: the last call of each rank, in whatever group.
         has_open_calls_only: whether calls that have ended are left out of the dumps.
     """
@@ -180,6 +181,7 @@ class DumpComparison:
     missing: tuple[int, ...]
     last: dict[int, RecordedCall]
     has_open_calls_only: bool
+    unreadable: frozenset[int] = frozenset()
 
     @property
     def is_compared(self) -> bool:
@@ -243,7 +245,16 @@ def compare_dumps(dumps: Dumps) -> DumpComparison:
     missing = tuple(sorted(everyone - set(dumps.ranks)))
     last = {rank: dump.calls[-1] for rank, dump in dumps.ranks.items() if dump.calls}
     states = _with_held_up(states, messages)
-    found = DumpComparison(tuple(states), messages, met, tuple(dumps.ranks), missing, last, dumps.has_open_calls_only)
+    found = DumpComparison(
+        tuple(states),
+        messages,
+        met,
+        tuple(dumps.ranks),
+        missing,
+        last,
+        dumps.has_open_calls_only,
+        dumps.unread_ranks.intersection(missing),
+    )
     order = list(GroupKind)
     states.sort(key=lambda state: (state.kind is GroupKind.OVER, found.follows(state), order.index(state.kind)))
     return replace(found, groups=tuple(states))

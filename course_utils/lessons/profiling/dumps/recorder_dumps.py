@@ -159,6 +159,11 @@ class Dumps:
         return has_dropped and not any(call.is_over for call in calls)
 
     @property
+    def unread_ranks(self) -> frozenset[int]:
+        """The ranks after which the files are named that could not be read."""
+        return frozenset(int(number[1]) for file in self.unread if (number := _RANK.search(file.name)))
+
+    @property
     def files(self) -> frozenset[Path]:
         """All files that are dumps, or were meant to be."""
         return frozenset([*(dump.file for dump in self.ranks.values()), *self.unread, *self.left_out])

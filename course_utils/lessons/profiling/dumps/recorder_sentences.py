@@ -92,9 +92,14 @@ def _first_text(dumps: Dumps, found: DumpComparison, first: FirstRanks) -> str:
     if not first.shows_where:
         return (
             f"{ranks_text(first.waiting)} {'waits' if len(first.waiting) == 1 else 'wait'}, and which of the "
-            f"{count(len(first.missing), 'rank')} without a dump is to blame can't be known."
+            f"{count(len(first.missing), 'rank')} without a {_dump(first.missing, found)} is to blame can't be known."
         )
-    return _suspects_text(first)
+    return _suspects_text(first, found)
+
+
+def _dump(ranks: Iterable[int], found: DumpComparison) -> str:
+    """What these ranks have none of: a dump, or one that can be read."""
+    return "readable dump" if found.unreadable.intersection(ranks) else "dump"
 
 
 def _well_text(found: DumpComparison) -> str:
@@ -111,16 +116,19 @@ def _well_text(found: DumpComparison) -> str:
     )
 
 
-def _suspects_text(first: FirstRanks) -> str:
+def _suspects_text(first: FirstRanks, found: DumpComparison) -> str:
     whom = "it" if len(first.suspects) == 1 else "them"
     waits = "may be waiting" if not first.is_certain else "waits" if len(first.waiting) == 1 else "wait"
     indirectly = "" if first.is_direct else ", directly or through others"
     others = f"{ranks_text(first.waiting)} {waits} for {whom}{indirectly}" if first.waiting else ""
+    dump = _dump(first.missing, found)
     if not first.ranks:
-        return f"look at {ranks_text(first.missing)} first. There is no dump of {whom}, and {others}."
+        return f"look at {ranks_text(first.missing)} first. There is no {dump} of {whom}, and {others}."
     each_other = f"they {'wait' if first.is_certain else 'may be waiting'} for each other"
     why = [each_other, others] if first.circle == first.ranks else [others]
-    further = f" The same may hold for {ranks_text(first.missing)}, of which there is no dump." if first.missing else ""
+    further = (
+        f" The same may hold for {ranks_text(first.missing)}, of which there is no {dump}." if first.missing else ""
+    )
     return f"look at {ranks_text(first.ranks)} first, because {', and '.join(filter(None, why))}.{further}"
 
 
@@ -159,8 +167,8 @@ def _read_texts(dumps: Dumps, found: DumpComparison) -> list[str]:
     sentences = []
     if dumps.ranks:
         sentences.append(f"Read: {'the dump' if len(dumps.ranks) == 1 else 'dumps'} of {ranks_text(dumps.ranks)}.")
-    if found.missing:
-        sentences.append(f"There is no dump of {ranks_text(found.missing)}.")
+    if absent := [rank for rank in found.missing if rank not in found.unreadable]:
+        sentences.append(f"There is no dump of {ranks_text(absent)}.")
     for file, why in list(dumps.unread.items())[:MOST_FILES]:
         sentences.append(f"{printable(file.name)} can't be read: {why}.")
     if len(dumps.unread) > MOST_FILES:
@@ -282,7 +290,9 @@ def _unknown_text(state: GroupState, found: DumpComparison) -> str:
         what = f"collective {state.sequence} is the last that they have called"
     else:
         what = f"collective {state.sequence} has not ended"
-    return "\n".join([f"{what}, and there is no dump of {_unseen(state)}:", *_party_lines(state)])
+    return "\n".join(
+        [f"{what}, and there is no {_dump(state.missing, found)} of {_unseen(state)}:", *_party_lines(state)]
+    )
 
 
 def _unseen(state: GroupState) -> str:
@@ -404,7 +414,7 @@ def _message_text(lone: LoneMessage, found: DumpComparison, is_described: bool) 
     if lone.other:
         return f"{text}, but rank {peer} has called {call_text((lone.other,))}. Next: {NEXT[Feature.SIZE]}."
     if not lone.has_dump:
-        return f"{text}, of which there is no dump. Next: look into the log of rank {peer}."
+        return f"{text}, of which there is no {_dump([peer], found)}. Next: look into the log of rank {peer}."
     last = found.last.get(peer)
     doing = f" Its last call is {_last_text(last)}." if last and not is_described else ""
     return f"{text}, but rank {peer} has not called the matching {counterpart}.{doing}"

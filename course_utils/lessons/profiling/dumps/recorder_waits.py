@@ -75,17 +75,20 @@ def first_ranks(found: DumpComparison) -> FirstRanks:
     """Follow the waits of all groups and messages to the ranks at which they end."""
     waits = recorded_waits(found)
     waited_for: dict[int, set[int]] = defaultdict(set)
+    surely: dict[int, set[int]] = defaultdict(set)
     for wait in waits:
         for rank in wait.waiting_for(wait.wanted):
             waited_for[rank] |= wait.others[rank] | wait.unseen
-    ends = frozenset().union(*waited_for.values()) - set(waited_for)
-    circle = _in_circles({rank: waited_for[rank] for rank in set(waited_for) - _leading_to(ends, waited_for)})
+            surely[rank] |= wait.others[rank]
+    ends = _ends(waited_for)
+    # A circle stays one, whatever ranks without a dump do. If they alone may be waited for, there is no circle.
+    circle = _circle({rank: others for rank, others in surely.items() if others}) or _circle(waited_for)
     ranks = (ends & set(found.ranks)) | circle
     suspects = ranks or ends
     waiting = _leading_to(suspects, waited_for, _unfinished_together(found)) - suspects
     return FirstRanks(
         ranks=ranks,
-        missing=ends - ranks,
+        missing=(ends - ranks) | _unseen_where_calls_differ(found),
         circle=circle,
         waiting=waiting,
         is_direct=waiting <= frozenset().union(*(wait.waiting_for(suspects) for wait in waits)),
@@ -93,6 +96,23 @@ def first_ranks(found: DumpComparison) -> FirstRanks:
         shows_where=bool(ranks) or 0 < len(ends) <= len(found.ranks),
         waits=waits,
     )
+
+
+def _ends(waited_for: dict[int, set[int]]) -> frozenset[int]:
+    """Return the ranks that are waited for and wait for nobody."""
+    return frozenset().union(*waited_for.values()) - set(waited_for)
+
+
+def _circle(waited_for: dict[int, set[int]]) -> frozenset[int]:
+    """Return the ranks that wait for each other, and lead to none that waits for nobody."""
+    leading = _leading_to(_ends(waited_for), waited_for)
+    return _in_circles({rank: others for rank, others in waited_for.items() if rank not in leading})
+
+
+def _unseen_where_calls_differ(found: DumpComparison) -> frozenset[int]:
+    """Return the ranks without a dump that may have called something else, as others did, or nothing."""
+    differing = (state for state in found.groups if state.kind is GroupKind.DIFFERENT)
+    return frozenset(rank for state in differing for rank in state.missing)
 
 
 def recorded_waits(found: DumpComparison) -> tuple[RecordedWait, ...]:
@@ -106,8 +126,11 @@ def _wait_in_group(state: GroupState) -> RecordedWait:
     if state.kind is GroupKind.DIFFERENT:
         return RecordedWait(state, _waited_for_in_other_parties(state), frozenset())
     behind = {number: _behind(state, number) for number in set(state.unfinished.values())}
-    unseen = frozenset(state.missing or state.group.candidates)
-    return RecordedWait(state, {rank: behind[number] for rank, number in state.unfinished.items()}, unseen)
+    # What has ended on other ranks waits for no rank without a dump, since that rank must have come to it.
+    others = {
+        rank: behind[number] for rank, number in state.unfinished.items() if behind[number] or rank not in state.lagging
+    }
+    return RecordedWait(state, others, frozenset(state.missing or state.group.candidates))
 
 
 def _behind(state: GroupState, number: int) -> frozenset[int]:

@@ -132,6 +132,20 @@ def _order(launch: Sequence[Line]) -> tuple[float, list[tuple[int, str]], int]:
     return max(times, default=0.0), in_natural_order(launch[0].file), launch[0].number
 
 
+_JOB_NUMBER = re.compile(r"(?<![\da-f])\d{4,}(?![\da-f])")
+"""The number of a job grows. A part of a hexadecimal name is none."""
+
+
+def have_known_order(first: LoggedLaunch, second: LoggedLaunch) -> bool:
+    """Whether the log shows which of two launches was earlier: a file with both, clocks, or the numbers of jobs."""
+    if set(first.files) & set(second.files):
+        return True
+    if all(any(line.time is not None for line in launch.lines) for launch in (first, second)):
+        return True
+    names = [launch.files[0] for launch in (first, second)]
+    return len({_JOB_NUMBER.sub("#", name) for name in names}) == 1
+
+
 def _launches_of_job(files: Sequence[Sequence[Line]]) -> Iterator[list[Line]]:
     """Yield the lines of each launch of a job. The last launch of one file is that of the other files, too."""
     cuts = [[launch for cut in _cut(lines) for launch in launches_of_tracebacks(cut)] for lines in files]
@@ -150,6 +164,9 @@ _NOT_STARTED = re.compile(
     r'\s*File "[^"]+", line \d+\s*$|usage: |\S*python\S*: can\'t open file|.*: command not found$'
 )
 """A program that Python can't read, or that gets a wrong option, has written nothing before."""
+_USAGE = re.compile(r"usage: (\S+)")
+_MODULE = re.compile(r"Load(?:ed|ing) (?:module: |dependency \[|[\w.+-]+/v?\d[\w.+-]*$)")
+"""What `module load` prints. Only the batch script loads modules, before anything else."""
 _CALL = re.compile(r'\s*File "[^"]+", line \d+, in |Traceback \(most recent call last\):')
 _RAISED = re.compile(r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::|$)")
 _ENDS = re.compile(
@@ -184,10 +201,47 @@ class _Key(NamedTuple):
 
 
 @dataclass
+class _Refusals:
+    """What argparse printed as it refused options: the usage of a program, and then the error, with which it ends.
+
+    All ranks of a launch have the same options but for numbers, so a different error is of a new launch.
+    """
+
+    usage: int = -1
+    """The line of the last usage after which there is no error yet; -1 if there is none."""
+    program: str = ""
+    errors: set[str] = field(default_factory=set)
+
+    def note(self, text: str, index: int) -> None:
+        """Take a line into account."""
+        if found := _USAGE.match(text):
+            self.usage, self.program = index, found[1]
+        elif self._is_error(text):
+            self.usage = -1
+            self.errors.add(_NUMBERS.sub("#", text))
+
+    def usage_before(self, text: str) -> int | None:
+        """Return the line of the usage that belongs to an error, if this is the error of a new launch."""
+        is_new = self._is_error(text) and self.errors and _NUMBERS.sub("#", text) not in self.errors
+        return self.usage if is_new else None
+
+    def _is_error(self, text: str) -> bool:
+        return self.usage >= 0 and (
+            text.startswith("error: ") or (text.startswith(self.program) and ": error: " in text)
+        )
+
+
+@dataclass
 class _State:
     """What is known of a launch while its lines are read."""
 
     start: int
+    usual: dict[_Key, int] = field(default_factory=dict)
+    """How many times each of the first lines came in the launch before, before its first failure."""
+    first: str = ""
+    """The first line."""
+    is_usual: bool = True
+    """Whether all lines so far are among the usual ones."""
     opening: dict[_Key, int] = field(default_factory=dict)
     """How many times each of its first lines came before the first failure."""
     is_opening: bool = True
@@ -203,6 +257,18 @@ class _State:
     after_job: int = 0
     """Ordinary lines after the end of the job."""
     not_started: set[str] = field(default_factory=set)
+    refusals: _Refusals = field(default_factory=_Refusals)
+
+    def begins_again(self, line: Line, text: str) -> bool:
+        """Whether the first line comes again in a launch that has written nothing else than the one before it did."""
+        if not self.is_usual or line.rank is not None or text != self.first:
+            return False
+        key = _key(line, text)
+        if key not in self.usual:
+            return False
+        # Several processes of a launch may begin with the same line, but after the last line they all have begun.
+        expected = [key] if _MODULE.match(text) else self.usual
+        return all(self.opening.get(each, 0) >= self.usual[each] for each in expected)
 
     @property
     def is_calm(self) -> bool:
@@ -223,9 +289,9 @@ def _cut(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
         start = _start_of_launch(state, line, text, index)
         if start is not None and start > state.start:
             yield lines[state.start : start]
-            state, index = _State(start), start
+            state, index = _State(start, usual=state.opening), start
             continue
-        _note(state, line, text)
+        _note(state, line, text, index)
         index += 1
     yield lines[state.start :]
 
@@ -245,7 +311,9 @@ def _start_of_launch(state: _State, line: Line, text: str, index: int) -> int | 
         # Several launchers of one launch begin before any rank does.
         return index if state.ranks_spoke or state.has_ended else None
     if not state.has_failed:
-        return None
+        return index if state.begins_again(line, text) else None
+    if line.rank is None and (usage := state.refusals.usage_before(text)) is not None:
+        return usage
     if _NOT_STARTED.match(text) and not state.is_in_traceback:
         return None if text in state.not_started or line.rank is not None else index
     if state.job_ended and state.after_job >= _GOING_ON:
@@ -256,18 +324,21 @@ def _start_of_launch(state: _State, line: Line, text: str, index: int) -> int | 
     state.again.setdefault(key, []).append(index)
     # Each rank may write the same line. So the next launch has as many of them as came before the failure.
     is_complete = any(len(found) >= state.opening[other] for other, found in state.again.items())
-    if is_complete and (len(state.again) > 1 or state.job_ended):
+    if is_complete and (len(state.again) > 1 or state.job_ended or _MODULE.match(text)):
         return min(found[0] for found in state.again.values())
     return None
 
 
-def _note(state: _State, line: Line, text: str) -> None:
+def _note(state: _State, line: Line, text: str, index: int) -> None:
     """Take a line into account."""
+    if index == state.start:
+        state.first = text
     is_call = _CALL.match(text) is not None
     is_raised = not is_call and (_RAISED.match(text) is not None or (state.is_in_traceback and not text[:1].isspace()))
     is_not_started = not state.is_in_traceback and _NOT_STARTED.match(text) is not None
     if is_not_started:
         state.not_started.add(text)
+    state.refusals.note(text, index)
     if _ENDS.match(text):
         state.has_ended = True
     state.has_failed = state.has_failed or state.has_ended or is_raised or is_not_started
@@ -275,6 +346,7 @@ def _note(state: _State, line: Line, text: str) -> None:
         state.is_opening = False
     if not state.has_failed:
         key = _key(line, text)
+        state.is_usual = state.is_usual and (key in state.usual or not key.text)
         if state.is_opening and len(state.opening) < _OPENING and key.text:
             state.opening.setdefault(key, 0)
         if key in state.opening:
