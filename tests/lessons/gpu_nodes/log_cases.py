@@ -892,6 +892,31 @@ CASES = {
         8,
         (0,),
     ),
+    "a watchdog ends its process, and the stack of C++ is no word of the program": case(
+        f"""
+        [rank2]:{WATCHDOG.format(2)}
+        Exception raised from checkTimeout at /pytorch/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:629 (most recent call first):
+        frame #0: c10::Error::Error(c10::SourceLocation) + 0xa9 (0x7f15 in /env/lib/libc10.so)
+        frame #1: clone + 0x41 (0x7f15 in /lib64/libc.so.6)
+
+        srun: error: n1: task 2: Aborted (core dumped)
+        """,
+        "collective timeout",
+        1,
+        (2,),
+    ),
+    "only the text of an exception names the rank": case(
+        f"""
+        terminate called after throwing an instance of 'c10::DistBackendError'
+          what():  [PG 0 Rank 1] Process group watchdog thread terminated with exception: [Rank 1]{WATCHDOG.format(1)[60:]}
+        Exception raised from checkTimeout at /pytorch/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:629 (most recent call first):
+        frame #0: c10::Error::Error(c10::SourceLocation) + 0xa9 (0x7f15 in /env/lib/libc10.so)
+        ./run.sh: line 14: 1916 Aborted                 (core dumped) $@
+        """,
+        "collective timeout",
+        2,
+        (1,),
+    ),
     "a program in Fortran calls MPI_Abort": case(
         """
              Program TIDES v.2.1 starts on 4May2026 at 10:40:16

@@ -157,8 +157,15 @@ def _rank_about(line: Line, ranks: Mapping[int, int]) -> int | None:
 def _of_own_words(
     reports: Iterable[FailureReport], lines: Sequence[Line], tracebacks: Tracebacks
 ) -> Iterator[FailureReport]:
-    """Yield what the program wrote about an error right before it ended itself."""
+    """Yield what the program wrote about an error right before it ended itself.
+
+    A watchdog that timed out ends its process itself, so that process had no words of its own.
+    """
+    reports = list(reports)
+    timed_out = {report.rank for report in reports if report.failure == "collective timeout"}
     for report in reports:
+        if timed_out and (report.rank in timed_out or None in (report.rank, *timed_out)):
+            continue
         if report.failure in ENDS_ITSELF and (error := own_error(lines, report.line, tracebacks.inside)):
             rank = report.rank if error.rank is None and report.failure != EXIT_CODE else error.rank
             yield FailureReport(OWN_ERROR, ReportKind.CAUSE, rank, 0.0, error)
@@ -223,7 +230,7 @@ class _Together:
             return any(_is_before(failed, report) for failed in self.failed_by_themselves)
         if report.failure in IMPLIED:
             if report.rank is None:
-                return self.somebody_complains or self.has_better_sign
+                return self.somebody_complains or self.has_better_sign or self.a_watchdog_ended(report)
             return report.rank in self.ranks_that_explain or self.names_a_rank or self.all_raised
         return False
 
@@ -265,6 +272,12 @@ class _Together:
     @cached_property
     def somebody_complains(self) -> bool:
         return any(report.kind == ReportKind.CONSEQUENCE and report.rank is None for report in self.reports)
+
+    def a_watchdog_ended(self, report: FailureReport) -> bool:
+        """Whether a process may have aborted itself because a collective of it had timed out."""
+        return report.failure == "aborted" and any(
+            other.failure == "collective timeout" and _is_before(other, report) for other in self.reports
+        )
 
     @cached_property
     def has_better_sign(self) -> bool:

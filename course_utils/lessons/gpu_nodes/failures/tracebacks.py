@@ -48,7 +48,17 @@ _LIBRARY = re.compile(
 _OF_SLURM = re.compile(r"(?:srun|slurmstepd\S*): (?:error: )?")
 _DOUBLED = re.compile(r"(\w+?(?:Error|Exception|Interrupt))\1+")
 """The name of an exception that several ranks wrote at the same moment, without taking turns."""
-_BEGINNINGS = ("Traceback", 'File "', "Error", "Exception", "Interrupt", "│", "terminate called", "libc++abi")
+_BEGINNINGS = (
+    "Traceback",
+    'File "',
+    "Error",
+    "Exception",
+    "Interrupt",
+    "│",
+    "terminate called",
+    "libc++abi",
+    "what():",
+)
 """A line without any of these does not begin an exception."""
 _LONGEST_MESSAGE = 30  # lines
 _LOOKUPS = {
@@ -146,11 +156,16 @@ def tracebacks_of(lines: Sequence[Line]) -> Tracebacks:
     writers: dict[tuple[str, int | None], _ReadTraceback] = defaultdict(_ReadTraceback)
     chains: list[list[RaisedError]] = []
     inside: set[int] = set()
+    throwers: dict[str, _ReadTraceback] = {}
     for index, line in enumerate(lines):
         writer = writers[line.file, line.rank]
         if not (writer.is_open or writer.chain or any(word in line.text for word in _BEGINNINGS)):
             continue
         text = unmarked(line.text)
+        if _WHAT.match(text):
+            writer = throwers.pop(line.file, writer)  # the text may name a rank, and the line before it none
+        elif _CPP.match(text):
+            throwers[line.file] = writer
         if _read(writer, text, line, chains):
             inside.add(index)
     return Tracebacks(tuple(tuple(chain) for chain in chains), frozenset(inside))
@@ -267,7 +282,8 @@ def _read_message(writer: _ReadTraceback, text: str, line: Line) -> bool:
         writer.is_chained, writer.is_during = True, _DURING.match(text) is not None
         return True
     if _WHAT.match(text) and writer.chain[-1].is_cpp:
-        writer.chain[-1] = replace(writer.chain[-1], line=line)
+        rank = line.rank if line.rank is not None else writer.chain[-1].rank
+        writer.chain[-1] = replace(writer.chain[-1], line=line, rank=rank)
         return True
     if found := _NESTED.search(text):
         writer.is_nested = True
