@@ -917,6 +917,66 @@ CASES = {
         2,
         (1,),
     ),
+    "NCCL says why below its exception, after retries that say nothing yet": case(
+        """
+        n7:2039:2056 [0] NCCL INFO socketPollConnect: connect returned Connection refused, retrying (1/34) after sleep for 100 msec
+        [rank1]: Traceback (most recent call last):
+        [rank1]:   File "/home/ada/train.py", line 34, in main
+        [rank1]:     dist.barrier()
+        [rank1]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, remote process exited or there was a network error, NCCL version 2.26.2
+        [rank1]: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.
+        [rank1]: Last error:
+        [rank1]: socketPollConnect: connect returned Connection refused, exceeded error retry count (35)
+        srun: error: n7: task 1: Exited with exit code 1
+        srun: error: n6: task 0: Terminated
+        """,
+        "NCCL network",
+        8,
+        (1,),
+    ),
+    "InfiniBand fails while NCCL connects, and the program said nothing": case(
+        """
+        [rank3]: Traceback (most recent call last):
+        [rank3]:   File "/home/ada/train.py", line 34, in main
+        [rank3]:     dist.barrier()
+        [rank3]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, unhandled system error, NCCL version 2.26.2
+        [rank3]: ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.
+        [rank3]: Last error:
+        [rank3]: Call to ibv_modify_qp failed with error Connection timed out
+        srun: error: n7: task 3: Exited with exit code 1
+        """,
+        "InfiniBand",
+        7,
+        (3,),
+    ),
+    "Ray's driver notices that a worker died": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/train.py", line 80, in main
+            ray.get(jobs)
+        ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.
+        The actor is dead because its worker process has died. There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high memory usage. (3) The worker is crashed unexpectedly due to SIGSEGV.
+        """,
+        "worker process died",
+        4,
+    ),
+    "wandb does not answer in time": case(
+        """
+        Traceback (most recent call last):
+          File "/env/lib/python3.12/site-packages/wandb/sdk/mailbox/response_handle.py", line 118, in wait_async
+            raise TimeoutError(
+        TimeoutError: Timed out waiting for response on fern77
+
+        During handling of the above exception, another exception occurred:
+
+        Traceback (most recent call last):
+          File "/home/ada/train.py", line 118, in main
+            wandb.init(
+        wandb.errors.errors.CommError: Run initialization has timed out after 90.0 sec.
+        """,
+        "tracker not reached",
+        11,
+    ),
     "a program in Fortran calls MPI_Abort": case(
         """
              Program TIDES v.2.1 starts on 4May2026 at 10:40:16
@@ -1232,6 +1292,14 @@ WORDS = {
         "gpu07:77:91 [0] net_ib.cc:1295 NCCL WARN NET/IB: Got completion from peer 10.0.0.7<4711> with status=12 "
         "opcode=129 len=0 vendor err 129",
     ),
+    "NCCL network": (
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+        "n7:77:91 [0] proxy.cc:1100 NCCL WARN Socket recv failed while polling for opId=0x7f45",
+        "NET/OFI Request 0x7f completed with error. Unresponsive receiver (reachable by EFA device but handshake failed)",
+    ),
+    "worker process died": (
+        "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly.",
+    ),
     "NCCL's own error": (
         "torch.distributed.DistBackendError: NCCL error, unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
         "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
@@ -1249,7 +1317,6 @@ WORDS = {
     ),
     "peer left": (
         "[rank1]: RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.1]:4711",
-        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
         "[rank3]: The TCPStore server has shut down too early",
         "[1,7]<stderr>:An MPI communication peer process has unexpectedly disconnected.  This",
         "Aborted: Horovod has been shut down. This was caused by an exception on one of the ranks",

@@ -125,7 +125,7 @@ def _of_exceptions(tracebacks: Tracebacks) -> Iterator[FailureReport]:
         own = [raised for raised, meaning in counted if not meaning and raised.type not in _LAUNCHERS_OWN]
         if causes or (known and (counted[0][1] or not own)):
             raised, meaning = (causes or known)[0]
-            yield FailureReport(meaning.failure, meaning.kind, raised.rank, 0.0, raised.line)
+            yield FailureReport(meaning.failure, meaning.kind, raised.rank, 0.0, raised.reason)
         elif own:
             failure = CPP_EXCEPTION if own[0].is_cpp else own[0].type
             yield FailureReport(failure, ReportKind.CAUSE, own[0].rank, 0.0, own[0].line)
@@ -166,7 +166,9 @@ def _of_own_words(
     for report in reports:
         if timed_out and (report.rank in timed_out or None in (report.rank, *timed_out)):
             continue
-        if report.failure in ENDS_ITSELF and (error := own_error(lines, report.line, tracebacks.inside)):
+        error = own_error(lines, report.line, tracebacks.inside) if report.failure in ENDS_ITSELF else None
+        meaning = meaning_of([error.text]) if error else None
+        if error and (meaning is None or meaning.kind != ReportKind.CONSEQUENCE):
             rank = report.rank if error.rank is None and report.failure != EXIT_CODE else error.rank
             yield FailureReport(OWN_ERROR, ReportKind.CAUSE, rank, 0.0, error)
 

@@ -111,7 +111,9 @@ def _raised(launch: LoggedLaunch, story: Story | None) -> tuple[RaisedError | No
     if story is None:
         return None, 1
     chains = tracebacks_of(launch.lines).chains
-    raised = next((raised for chain in chains for raised in chain if raised.line == story.cause.line), None)
+    raised = next(
+        (raised for chain in chains for raised in chain if story.cause.line in (raised.line, raised.reason)), None
+    )
     text = story.cause.line.text.strip()
     alike = sum(any(raised.line.text.strip() == text for raised in chain) for chain in chains)
     return raised, 1 if story.ranks else max(alike, 1)

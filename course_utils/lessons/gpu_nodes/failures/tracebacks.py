@@ -34,6 +34,8 @@ _CPP = re.compile(
     r"|libc\+\+abi: terminating (?:due to|with) uncaught exception of type ([\w:<>]+))"
 )
 _WHAT = re.compile(r"^\s*what\(\):")
+_LAST_ERROR = re.compile(r"\bLast error:\s*$")
+_OF_NCCL = re.compile(r"nccl\w+Error: |Last error:\s*$")
 _ORIGINAL = re.compile(r"^\s*Original Traceback")
 _NESTED = re.compile(r"^\s*-- Process (\d+) terminated with the following error")
 _OF_RAY = re.compile(r"ray::\S+\(\)")
@@ -105,6 +107,12 @@ class RaisedError:
     rank: int | None = None
     is_cpp: bool = False
     is_caught: bool = False
+
+    @property
+    def reason(self) -> Line:
+        """The line that tells why: the one after "Last error:" if NCCL adds it, and otherwise the exception itself."""
+        following = zip(self.message, self.message[1:])
+        return next((line for heading, line in following if _LAST_ERROR.search(heading.text)), self.line)
 
 
 @dataclass(frozen=True)
@@ -302,9 +310,10 @@ def _read_message(writer: _ReadTraceback, text: str, line: Line) -> bool:
         or _OF_SLURM.search(text)
     ):
         writer.chain = []
-    else:
-        writer.chain[-1] = replace(last, message=(*last.message, line))
-    return False
+        return False
+    writer.chain[-1] = replace(last, message=(*last.message, line))
+    is_reason = bool(last.message) and _LAST_ERROR.search(last.message[-1].text) is not None
+    return is_reason or _OF_NCCL.match(text) is not None
 
 
 def words_of(chain: Iterable[RaisedError]) -> Iterator[str]:
