@@ -977,6 +977,50 @@ CASES = {
         "tracker not reached",
         11,
     ),
+    "a wait that was cancelled in a package, and what it says of that": case(
+        """
+        Traceback (most recent call last):
+          File "/env/lib/python3.12/site-packages/tidewire/comm.py", line 205, in read
+            frames = await stream.read(size)
+        asyncio.exceptions.CancelledError
+
+        During handling of the above exception, another exception occurred:
+
+        Traceback (most recent call last):
+          File "/env/lib/python3.12/site-packages/tidewire/core.py", line 328, in connect
+            raise TimeoutError() from error
+        TimeoutError
+
+        The above exception was the direct cause of the following exception:
+
+        Traceback (most recent call last):
+          File "/home/ada/tides/start.py", line 10, in <module>
+            tidewire.connect(address)
+        OSError: Timed out during handshake with tcp://172.21.2.161:8786 after 30 s
+        """,
+        "OSError",
+        18,
+    ),
+    "the name of an exception is torn from its text by the other process": case(
+        """
+        Traceback (most recent call last):
+          File "/env/lib/python3.12/site-packages/tidewire/http.py", line 40, in session
+            raise ValueError("no session")
+        ValueErrorTraceback (most recent call last):
+        : no session
+          File "/env/lib/python3.12/site-packages/tidewire/http.py", line 40, in session
+            raise ValueError("no session")
+
+        During handling of the above exception, another exception occurred:
+
+        Traceback (most recent call last):
+          File "/home/ada/tides/start.py", line 10, in <module>
+            tidewire.connect(address)
+        tidewire.Error: buoy 7 does not answer
+        """,
+        "Error",
+        14,
+    ),
     "a program in Fortran calls MPI_Abort": case(
         """
              Program TIDES v.2.1 starts on 4May2026 at 10:40:16

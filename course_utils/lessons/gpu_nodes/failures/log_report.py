@@ -33,6 +33,8 @@ LAST_LINES = 10
 """If a log ends without a word, an error in so many lines before its end counts as a failure."""
 OWN_WORDS = 3
 """So many lines of what the program wrote are shown."""
+CPP_WORDS = 6
+"""So many lines of an exception of C++ are shown, as its text often begins with a frame of stars."""
 _NOT_WORTH_SAYING = {EXIT_CODE, "terminated", "aborted", "interrupted"}
 """What every failure ends with."""
 
@@ -198,14 +200,16 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
         yield f"{report.alike} processes say so; the log does not tell which ranks they are."
     yield _line_text(cause.line, report)
     if report.raised and cause.line.text.rstrip().endswith(":"):
-        for line in report.raised.message[: OWN_WORDS + 1 if report.raised.is_cpp else 1]:
+        for line in report.raised.message[: CPP_WORDS if report.raised.is_cpp else 1]:
             yield f"        {shortened(line.text.strip())}"
     if report.telling and cause.failure != OWN_ERROR:
         yield "The program's last words before that:"
     yield from (_line_text(line, report) for line in report.telling)
     position = report.raised.position if report.raised else None
-    if position and not (position.is_of_a_package and cause.failure in ADVICE):
+    if position and not position.is_of_a_package:
         yield f"    in the program: {_position_text(position)}"
+    elif position and cause.failure not in ADVICE:
+        yield f"    in a package: {_position_text(position)}"
     if cause.kind == ReportKind.CONSEQUENCE and (text := _waiting_text(story, report.launch.least_size)):
         yield text
     if cause.kind != ReportKind.CAUSE:
@@ -214,7 +218,8 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
         yield _behind_text(report.behind)
     if text := _followers_text(story):
         yield text
-    yield f"Next: {advice.next if position or cause.failure in ADVICE else NO_POSITION}"
+    is_shown = position is not None and not position.is_of_a_package
+    yield f"Next: {advice.next if is_shown or cause.failure in ADVICE else NO_POSITION}"
     yield f"Read more: {advice.page}"
 
 
