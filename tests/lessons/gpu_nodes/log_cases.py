@@ -1021,6 +1021,59 @@ CASES = {
         "Error",
         14,
     ),
+    "the last line of MPI's error stack tells why": case(
+        """
+         reading the depths from /scratch/ada/tides/depth.nc
+        MPICH ERROR [Rank 5] [job id 40.0] [Tue Dec 12 17:52:24 2023] [n97] - Abort(404347151) (rank 5 in comm 0): Fatal error in PMPI_Send: Other MPI error, error stack:
+        PMPI_Send(163)................: MPI_Send(buf=0x2857, count=1, MPI_INTEGER, dest=0, tag=2001, comm=0x84000001) failed
+        MPID_Send(499)................:
+        MPIDI_OFI_send_lightweight(34): OFI tagged injectdata failed (ofi_send.h:34:MPIDI_OFI_send_lightweight:Invalid argument)
+
+        aborting job:
+        Fatal error in PMPI_Send: Other MPI error, error stack:
+        PMPI_Send(163)................: MPI_Send(buf=0x2857, count=1, MPI_INTEGER, dest=0, tag=2001, comm=0x84000001) failed
+        MPIDI_OFI_send_lightweight(34): OFI tagged injectdata failed (ofi_send.h:34:MPIDI_OFI_send_lightweight:Invalid argument)
+        srun: error: n97: task 5: Exited with exit code 255
+        srun: error: n96: tasks 0,2,4: Terminated
+        """,
+        "error inside MPI",
+        5,
+        (5,),
+    ),
+    "a crash inside MPI, of which srun names the ranks": case(
+        """
+        [n49:31808] *** Process received signal ***
+        [n49:31808] Signal: Segmentation fault (11)
+        [n50:18819] Signal: Segmentation fault (11)
+        [n49:31808] [ 3] /env/libmpi.so.40(NBC_Progress+0x164)[0x4000]
+        srun: error: n49: task 0: Segmentation fault (core dumped)
+        srun: error: n50: task 2: Segmentation fault (core dumped)
+        srun: error: n50: task 3: Terminated
+        """,
+        "segmentation fault",
+        5,
+        (0, 2),
+    ),
+    "one traceback without a rank, and torchrun names the rank that failed": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/fit.py", line 16, in fit
+            start = step // self.steps
+        ZeroDivisionError: integer division or modulo by zero
+        W0731 10:50:07.575000 324 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 248 closing signal SIGTERM
+        E0731 10:50:08.043000 324 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 1 (pid: 249) of binary: /env/bin/python
+        torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+        ============================================================
+        Root Cause (first observed failure):
+        [0]:
+          rank      : 1 (local_rank: 1)
+          exitcode  : 1 (pid: 249)
+        ============================================================
+        """,
+        "ZeroDivisionError",
+        4,
+        (1,),
+    ),
     "a program in Fortran calls MPI_Abort": case(
         """
              Program TIDES v.2.1 starts on 4May2026 at 10:40:16
@@ -1444,8 +1497,9 @@ WORDS = {
     ),
     "too many open files": ("OSError: [Errno 24] Too many open files",),
     "file system failed": ("OSError: [Errno 116] Stale file handle",),
-    "GPU tensors over MPI": ("[n1:77] *** Process received signal *** Segmentation fault (11) in libmpi.so",),
+    "GPU tensors over MPI": ("[n1:77] Caught signal 11 (Segmentation fault: invalid permissions) in libuct_cuda ucp_rndv",),
     "segmentation fault": (
+        "[n1:77] *** Process received signal *** Segmentation fault (11) in libmpi.so",
         "forrtl: severe (174): SIGSEGV, segmentation fault occurred",
         "/var/spool/slurm_script: line 9:  77 Segmentation fault      (core dumped) python train.py",),
     "bus error": ("line 9: 77 Bus error               (core dumped) python train.py",),

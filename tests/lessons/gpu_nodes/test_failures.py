@@ -14,7 +14,7 @@ from course_utils.cli import app
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, PageSection, advice_for
 from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
-from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, SIGNALS, failure_of_code, tasks_of
+from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, INSIDE_MPI, SIGNALS, failure_of_code, tasks_of
 from course_utils.lessons.gpu_nodes.failures.line_reports import CPP_EXCEPTION, reports_of
 from course_utils.lessons.gpu_nodes.failures.log_report import LogReport, log_report, log_report_text, ranks_text
 from course_utils.lessons.gpu_nodes.failures.reading.log_parser import lines_of
@@ -178,7 +178,7 @@ def test_of_rules_that_a_line_fits_the_first_counts() -> None:
 def test_every_failure_has_an_advice_and_a_log() -> None:
     known = {meaning.failure for meaning in MEANINGS} | set(SIGNALS.values()) | {EXIT_CODE}
     assert known <= set(ADVICE)
-    assert set(ADVICE) - known == {"two torchruns", "permission denied", CPP_EXCEPTION}
+    assert set(ADVICE) - known == {"two torchruns", "permission denied", CPP_EXCEPTION, INSIDE_MPI}
     assert {file.stem for file in LOGS.glob("*.log")} == {failure.lower().replace(" ", "_") for failure in RECORDED}
     shown = set(WORDS) | set(RECORDED) | {case.failure for case in CASES.values()}
     assert known <= shown

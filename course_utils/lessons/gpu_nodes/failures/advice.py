@@ -99,9 +99,9 @@ ADVICE = {
     "out of memory": Advice(
         "The memory of the node was used up, or the part of it that the job may use. A process was refused more, or "
         "the kernel killed it. This is the processor's memory, not that of a GPU.",
-        "Ask Slurm for more (--mem), or use fewer workers of the DataLoader and fewer ranks on the node. If memory "
-        "grows from step to step, look for what the program keeps. `sacct -j JOB --format=JobID,MaxRSS,ReqMem` shows "
-        "how much it used.",
+        "Ask the scheduler for more (Slurm: --mem, LSF: -M and rusage[mem=…], PBS: mem=…, Grid Engine: h_vmem=…), or "
+        "use fewer workers of the DataLoader and fewer ranks on the node. If memory grows from step to step, look for "
+        "what the program keeps. Under Slurm, `sacct -j JOB --format=JobID,MaxRSS,ReqMem` shows how much it used.",
         READING,
     ),
     "out of GPU memory": Advice(
@@ -396,10 +396,17 @@ ADVICE = {
         "exception if it is started with `python -m mpi4py`.",
         READING,
     ),
+    "error inside MPI": Advice(
+        "A call of MPI failed inside the library, and the last line of its error stack tells why.",
+        "If that line names an argument of the call (a rank, a tag, a buffer), look at this call in the program. "
+        "Otherwise the library or its network is at fault: tell the centre, and try a different version of MPI.",
+        READING,
+    ),
     "GPU tensors over MPI": Advice(
-        "A process crashed inside MPI's network layer. That happens when it is handed memory of a GPU and was not "
-        "built for CUDA.",
-        "Try `tensor.cpu()` before sending. If that works, load an MPI that was built with CUDA, or use NCCL.",
+        "A process crashed inside MPI. That often happens when MPI is handed memory of a GPU and was not built for "
+        "CUDA.",
+        "If the program sends tensors of a GPU, try `tensor.cpu()` before sending. If that works, load an MPI that was "
+        "built with CUDA, or use NCCL. Otherwise look at the calls of MPI that the crash shows.",
         f"{OPEN_MPI}",
     ),
     "segmentation fault": Advice(
@@ -417,8 +424,8 @@ ADVICE = {
     "killed": Advice(
         "A process was killed by signal 9 (exit code −9 or 137), and could not say anything about it. Most often the "
         "kernel or Slurm did that, because the memory was used up.",
-        "`sacct -j JOB --format=JobID,State,MaxRSS,ReqMem` shows OUT_OF_MEMORY if it was Slurm, and `dmesg` on the "
-        "node shows “Out of memory”. Ask for more memory (--mem), or use fewer workers and smaller batches.",
+        "Under Slurm, `sacct -j JOB --format=JobID,State,MaxRSS,ReqMem` shows OUT_OF_MEMORY, and `dmesg` on the "
+        "node shows “Out of memory”. Ask for more memory, or use fewer workers and smaller batches.",
         READING,
     ),
     "aborted": Advice(

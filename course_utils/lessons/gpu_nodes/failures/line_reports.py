@@ -9,9 +9,12 @@ from functools import cached_property
 
 from course_utils.lessons.gpu_nodes.failures.exit_codes import (
     EXIT_CODE,
+    INSIDE_MPI,
     exits_of,
     named_process,
     ranks_of_processes,
+    ranks_that_failed,
+    stacked_reason,
     tasks_of,
 )
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
@@ -63,6 +66,10 @@ def reports_of(lines: Sequence[Line], world_size: int = 0) -> list[FailureReport
     """
     tracebacks = tracebacks_of(lines)
     exceptions = list(_of_exceptions(tracebacks))
+    failed = ranks_that_failed(lines)
+    of_program = [chain for chain in tracebacks.chains if chain[-1].type not in _LAUNCHERS_OWN]
+    if len(of_program) == len(exceptions) == len(failed) == 1 and exceptions[0].rank is None:
+        exceptions = [replace(exceptions[0], rank=failed.pop())]
     others = [
         *_still_missing(_of_lines(lines, tracebacks), lines),
         *(FailureReport(end.failure, end.kind, end.rank, 0.0, end.line) for end in exits_of(lines)),
@@ -138,7 +145,9 @@ def _of_lines(lines: Sequence[Line], tracebacks: Tracebacks) -> Iterator[Failure
         if index in tracebacks.inside or not may_mean(line.text) or _SOURCE.match(line.text):
             continue
         around = (other.text for other in lines[max(index - AROUND, 0) : index + AROUND + 1] if other.rank == line.rank)
-        if meaning := meaning_of([line.text], around):
+        if reason := stacked_reason(lines, index):
+            yield FailureReport(INSIDE_MPI, ReportKind.SIGN, line.rank, 0.0, reason)
+        elif meaning := meaning_of([line.text], around):
             named = meaning.rank_in(line.text)
             yield FailureReport(
                 meaning.failure, meaning.kind, _rank_about(line, ranks) if named is None else named, 0.0, line

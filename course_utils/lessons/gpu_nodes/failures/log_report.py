@@ -1,5 +1,6 @@
 """What `course doctor --log` prints: which launch failed, why, on which ranks, and what to do next."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ OWN_WORDS = 3
 """So many lines of what the program wrote are shown."""
 CPP_WORDS = 6
 """So many lines of an exception of C++ are shown, as its text often begins with a frame of stars."""
+_GPU = re.compile(r"\bGPU \d+")
 _NOT_WORTH_SAYING = {EXIT_CODE, "terminated", "aborted", "interrupted"}
 """What every failure ends with."""
 
@@ -116,9 +118,14 @@ def _raised(launch: LoggedLaunch, story: Story | None) -> tuple[RaisedError | No
     raised = next(
         (raised for chain in chains for raised in chain if story.cause.line in (raised.line, raised.reason)), None
     )
-    text = story.cause.line.text.strip()
-    alike = sum(any(raised.line.text.strip() == text for raised in chain) for chain in chains)
+    text = _without_gpu(story.cause.line)
+    alike = sum(any(_without_gpu(raised.line) == text for raised in chain) for chain in chains)
     return raised, 1 if story.ranks else max(alike, 1)
+
+
+def _without_gpu(line: Line) -> str:
+    """The text of a line up to the number of a GPU, so that it is the same for processes on different GPUs."""
+    return _GPU.split(line.text.strip(), maxsplit=1)[0]
 
 
 def log_report_text(report: LogReport) -> str:

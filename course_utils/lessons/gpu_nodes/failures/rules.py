@@ -274,7 +274,7 @@ MEANINGS = (
     sign(
         "GPU tensors over MPI",
         r"Segmentation fault|invalid permissions for mapped|Caught signal 11",
-        near=r"UCX|ucp_|uct_|MPI|mpi|cuMem|psm2",
+        near=r"UCX|ucp_|uct_|cuMem|psm2|libcuda",
     ),
     sign("segmentation fault", r"Segmentation fault|SIGSEGV|Caught signal 11|forrtl: severe \(174\)"),
     sign("bus error", r"Bus error|SIGBUS"),
