@@ -892,6 +892,188 @@ CASES = {
         8,
         (0,),
     ),
+    "a watchdog ends its process, and the stack of C++ is no word of the program": case(
+        f"""
+        [rank2]:{WATCHDOG.format(2)}
+        Exception raised from checkTimeout at /pytorch/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:629 (most recent call first):
+        frame #0: c10::Error::Error(c10::SourceLocation) + 0xa9 (0x7f15 in /env/lib/libc10.so)
+        frame #1: clone + 0x41 (0x7f15 in /lib64/libc.so.6)
+
+        srun: error: n1: task 2: Aborted (core dumped)
+        """,
+        "collective timeout",
+        1,
+        (2,),
+    ),
+    "only the text of an exception names the rank": case(
+        f"""
+        terminate called after throwing an instance of 'c10::DistBackendError'
+          what():  [PG 0 Rank 1] Process group watchdog thread terminated with exception: [Rank 1]{WATCHDOG.format(1)[60:]}
+        Exception raised from checkTimeout at /pytorch/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:629 (most recent call first):
+        frame #0: c10::Error::Error(c10::SourceLocation) + 0xa9 (0x7f15 in /env/lib/libc10.so)
+        ./run.sh: line 14: 1916 Aborted                 (core dumped) $@
+        """,
+        "collective timeout",
+        2,
+        (1,),
+    ),
+    "NCCL says why below its exception, after retries that say nothing yet": case(
+        """
+        n7:2039:2056 [0] NCCL INFO socketPollConnect: connect returned Connection refused, retrying (1/34) after sleep for 100 msec
+        [rank1]: Traceback (most recent call last):
+        [rank1]:   File "/home/ada/train.py", line 34, in main
+        [rank1]:     dist.barrier()
+        [rank1]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, remote process exited or there was a network error, NCCL version 2.26.2
+        [rank1]: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.
+        [rank1]: Last error:
+        [rank1]: socketPollConnect: connect returned Connection refused, exceeded error retry count (35)
+        srun: error: n7: task 1: Exited with exit code 1
+        srun: error: n6: task 0: Terminated
+        """,
+        "NCCL network",
+        8,
+        (1,),
+    ),
+    "InfiniBand fails while NCCL connects, and the program said nothing": case(
+        """
+        [rank3]: Traceback (most recent call last):
+        [rank3]:   File "/home/ada/train.py", line 34, in main
+        [rank3]:     dist.barrier()
+        [rank3]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, unhandled system error, NCCL version 2.26.2
+        [rank3]: ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.
+        [rank3]: Last error:
+        [rank3]: Call to ibv_modify_qp failed with error Connection timed out
+        srun: error: n7: task 3: Exited with exit code 1
+        """,
+        "InfiniBand",
+        7,
+        (3,),
+    ),
+    "Ray's driver notices that a worker died": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/train.py", line 80, in main
+            ray.get(jobs)
+        ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.
+        The actor is dead because its worker process has died. There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high memory usage. (3) The worker is crashed unexpectedly due to SIGSEGV.
+        """,
+        "worker process died",
+        4,
+    ),
+    "wandb does not answer in time": case(
+        """
+        Traceback (most recent call last):
+          File "/env/lib/python3.12/site-packages/wandb/sdk/mailbox/response_handle.py", line 118, in wait_async
+            raise TimeoutError(
+        TimeoutError: Timed out waiting for response on fern77
+
+        During handling of the above exception, another exception occurred:
+
+        Traceback (most recent call last):
+          File "/home/ada/train.py", line 118, in main
+            wandb.init(
+        wandb.errors.errors.CommError: Run initialization has timed out after 90.0 sec.
+        """,
+        "tracker not reached",
+        11,
+    ),
+    "a wait that was cancelled in a package, and what it says of that": case(
+        """
+        Traceback (most recent call last):
+          File "/env/lib/python3.12/site-packages/tidewire/comm.py", line 205, in read
+            frames = await stream.read(size)
+        asyncio.exceptions.CancelledError
+
+        During handling of the above exception, another exception occurred:
+
+        Traceback (most recent call last):
+          File "/env/lib/python3.12/site-packages/tidewire/core.py", line 328, in connect
+            raise TimeoutError() from error
+        TimeoutError
+
+        The above exception was the direct cause of the following exception:
+
+        Traceback (most recent call last):
+          File "/home/ada/tides/start.py", line 10, in <module>
+            tidewire.connect(address)
+        OSError: Timed out during handshake with tcp://172.21.2.161:8786 after 30 s
+        """,
+        "OSError",
+        18,
+    ),
+    "the name of an exception is torn from its text by the other process": case(
+        """
+        Traceback (most recent call last):
+          File "/env/lib/python3.12/site-packages/tidewire/http.py", line 40, in session
+            raise ValueError("no session")
+        ValueErrorTraceback (most recent call last):
+        : no session
+          File "/env/lib/python3.12/site-packages/tidewire/http.py", line 40, in session
+            raise ValueError("no session")
+
+        During handling of the above exception, another exception occurred:
+
+        Traceback (most recent call last):
+          File "/home/ada/tides/start.py", line 10, in <module>
+            tidewire.connect(address)
+        tidewire.Error: buoy 7 does not answer
+        """,
+        "Error",
+        14,
+    ),
+    "the last line of MPI's error stack tells why": case(
+        """
+         reading the depths from /scratch/ada/tides/depth.nc
+        MPICH ERROR [Rank 5] [job id 40.0] [Tue Dec 12 17:52:24 2023] [n97] - Abort(404347151) (rank 5 in comm 0): Fatal error in PMPI_Send: Other MPI error, error stack:
+        PMPI_Send(163)................: MPI_Send(buf=0x2857, count=1, MPI_INTEGER, dest=0, tag=2001, comm=0x84000001) failed
+        MPID_Send(499)................:
+        MPIDI_OFI_send_lightweight(34): OFI tagged injectdata failed (ofi_send.h:34:MPIDI_OFI_send_lightweight:Invalid argument)
+
+        aborting job:
+        Fatal error in PMPI_Send: Other MPI error, error stack:
+        PMPI_Send(163)................: MPI_Send(buf=0x2857, count=1, MPI_INTEGER, dest=0, tag=2001, comm=0x84000001) failed
+        MPIDI_OFI_send_lightweight(34): OFI tagged injectdata failed (ofi_send.h:34:MPIDI_OFI_send_lightweight:Invalid argument)
+        srun: error: n97: task 5: Exited with exit code 255
+        srun: error: n96: tasks 0,2,4: Terminated
+        """,
+        "error inside MPI",
+        5,
+        (5,),
+    ),
+    "a crash inside MPI, of which srun names the ranks": case(
+        """
+        [n49:31808] *** Process received signal ***
+        [n49:31808] Signal: Segmentation fault (11)
+        [n50:18819] Signal: Segmentation fault (11)
+        [n49:31808] [ 3] /env/libmpi.so.40(NBC_Progress+0x164)[0x4000]
+        srun: error: n49: task 0: Segmentation fault (core dumped)
+        srun: error: n50: task 2: Segmentation fault (core dumped)
+        srun: error: n50: task 3: Terminated
+        """,
+        "segmentation fault",
+        5,
+        (0, 2),
+    ),
+    "one traceback without a rank, and torchrun names the rank that failed": case(
+        """
+        Traceback (most recent call last):
+          File "/home/ada/fit.py", line 16, in fit
+            start = step // self.steps
+        ZeroDivisionError: integer division or modulo by zero
+        W0731 10:50:07.575000 324 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 248 closing signal SIGTERM
+        E0731 10:50:08.043000 324 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 1 (pid: 249) of binary: /env/bin/python
+        torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+        ============================================================
+        Root Cause (first observed failure):
+        [0]:
+          rank      : 1 (local_rank: 1)
+          exitcode  : 1 (pid: 249)
+        ============================================================
+        """,
+        "ZeroDivisionError",
+        4,
+        (1,),
+    ),
     "a program in Fortran calls MPI_Abort": case(
         """
              Program TIDES v.2.1 starts on 4May2026 at 10:40:16
@@ -1207,6 +1389,14 @@ WORDS = {
         "gpu07:77:91 [0] net_ib.cc:1295 NCCL WARN NET/IB: Got completion from peer 10.0.0.7<4711> with status=12 "
         "opcode=129 len=0 vendor err 129",
     ),
+    "NCCL network": (
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+        "n7:77:91 [0] proxy.cc:1100 NCCL WARN Socket recv failed while polling for opId=0x7f45",
+        "NET/OFI Request 0x7f completed with error. Unresponsive receiver (reachable by EFA device but handshake failed)",
+    ),
+    "worker process died": (
+        "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly.",
+    ),
     "NCCL's own error": (
         "torch.distributed.DistBackendError: NCCL error, unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
         "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
@@ -1224,7 +1414,6 @@ WORDS = {
     ),
     "peer left": (
         "[rank1]: RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.1]:4711",
-        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
         "[rank3]: The TCPStore server has shut down too early",
         "[1,7]<stderr>:An MPI communication peer process has unexpectedly disconnected.  This",
         "Aborted: Horovod has been shut down. This was caused by an exception on one of the ranks",
@@ -1308,8 +1497,9 @@ WORDS = {
     ),
     "too many open files": ("OSError: [Errno 24] Too many open files",),
     "file system failed": ("OSError: [Errno 116] Stale file handle",),
-    "GPU tensors over MPI": ("[n1:77] *** Process received signal *** Segmentation fault (11) in libmpi.so",),
+    "GPU tensors over MPI": ("[n1:77] Caught signal 11 (Segmentation fault: invalid permissions) in libuct_cuda ucp_rndv",),
     "segmentation fault": (
+        "[n1:77] *** Process received signal *** Segmentation fault (11) in libmpi.so",
         "forrtl: severe (174): SIGSEGV, segmentation fault occurred",
         "/var/spool/slurm_script: line 9:  77 Segmentation fault      (core dumped) python train.py",),
     "bus error": ("line 9: 77 Bus error               (core dumped) python train.py",),

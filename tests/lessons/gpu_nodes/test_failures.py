@@ -14,7 +14,7 @@ from course_utils.cli import app
 from course_utils.errors import CourseError
 from course_utils.lessons.gpu_nodes.failures.advice import ADVICE, PageSection, advice_for
 from course_utils.lessons.gpu_nodes.failures.enqueued_work import Behind, behind_of
-from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, SIGNALS, failure_of_code, tasks_of
+from course_utils.lessons.gpu_nodes.failures.exit_codes import EXIT_CODE, INSIDE_MPI, SIGNALS, failure_of_code, tasks_of
 from course_utils.lessons.gpu_nodes.failures.line_reports import CPP_EXCEPTION, reports_of
 from course_utils.lessons.gpu_nodes.failures.log_report import LogReport, log_report, log_report_text, ranks_text
 from course_utils.lessons.gpu_nodes.failures.reading.log_parser import lines_of
@@ -178,7 +178,7 @@ def test_of_rules_that_a_line_fits_the_first_counts() -> None:
 def test_every_failure_has_an_advice_and_a_log() -> None:
     known = {meaning.failure for meaning in MEANINGS} | set(SIGNALS.values()) | {EXIT_CODE}
     assert known <= set(ADVICE)
-    assert set(ADVICE) - known == {"two torchruns", "permission denied", CPP_EXCEPTION}
+    assert set(ADVICE) - known == {"two torchruns", "permission denied", CPP_EXCEPTION, INSIDE_MPI}
     assert {file.stem for file in LOGS.glob("*.log")} == {failure.lower().replace(" ", "_") for failure in RECORDED}
     shown = set(WORDS) | set(RECORDED) | {case.failure for case in CASES.values()}
     assert known <= shown
@@ -214,6 +214,18 @@ def test_the_position_is_the_last_one_outside_of_packages() -> None:
     )
     ((raised,),) = tracebacks_of(lines_of(log)).chains
     assert (raised.type, raised.position) == ("Wrong", CodePosition("/home/ada/a.py", 3, "main"))
+
+
+def test_a_compiled_part_of_a_package_is_not_the_program() -> None:
+    log = (
+        'Traceback (most recent call last):\n  File "/home/ada/a.py", line 3, in save\n    f()\n'
+        '  File "/env/lib/python3.12/site-packages/netgrid/store.py", line 40, in open\n    Dataset()\n'
+        '  File "src/netgrid/_netgrid.pyx", line 2158, in netgrid._netgrid.check\n'
+        "PermissionError: [Errno 13] Permission denied: 'run7.nc'\n"
+    )
+    assert "in the program: /home/ada/a.py, line 3, in save" in text_of(log)
+    text = text_of(log.replace("/home/ada", "/env/lib/python3.12/site-packages/b"))
+    assert "in the program:" not in text and "in a package: src/netgrid/_netgrid.pyx" in text
 
 
 def test_tracebacks_of_two_ranks_are_told_apart() -> None:
@@ -381,6 +393,8 @@ def test_the_position_of_what_is_caught_in_a_package_is_the_readers_own_line() -
 def test_the_programs_own_words_are_shown() -> None:
     text = text_of(CASES["C++ says what, and mpiexec names one process"].log)
     assert "I cannot understand line: CORALS" in text and "2 processes say so" in text
+    frame = "terminate called after throwing an instance of 'Reef::Error'\n  what():\n" + "+++ REEF +++\n" * 4
+    assert "Maybe a typo?" in text_of(f"{frame}I cannot read CORALS\nMaybe a typo?\n[n5:47005] Signal: Aborted (6)")
     text = text_of("grid2, line 1699\nsrun: error: n1: task 1: Exited with exit code 1\n")
     assert "The program's last words before that:\n    train.out, line 1: grid2, line 1699" in text
 

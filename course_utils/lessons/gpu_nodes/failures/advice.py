@@ -99,9 +99,9 @@ ADVICE = {
     "out of memory": Advice(
         "The memory of the node was used up, or the part of it that the job may use. A process was refused more, or "
         "the kernel killed it. This is the processor's memory, not that of a GPU.",
-        "Ask Slurm for more (--mem), or use fewer workers of the DataLoader and fewer ranks on the node. If memory "
-        "grows from step to step, look for what the program keeps. `sacct -j JOB --format=JobID,MaxRSS,ReqMem` shows "
-        "how much it used.",
+        "Ask the scheduler for more (Slurm: --mem, LSF: -M and rusage[mem=…], PBS: mem=…, Grid Engine: h_vmem=…), or "
+        "use fewer workers of the DataLoader and fewer ranks on the node. If memory grows from step to step, look for "
+        "what the program keeps. Under Slurm, `sacct -j JOB --format=JobID,MaxRSS,ReqMem` shows how much it used.",
         READING,
     ),
     "out of GPU memory": Advice(
@@ -123,6 +123,14 @@ ADVICE = {
         "Run once with num_workers=0, which shows an exception if there is one. Otherwise use fewer workers, or ask "
         "for more memory (--mem).",
         DATA,
+    ),
+    "worker process died": Advice(
+        "A process that worked for the program died, and could not say why: its memory may have been used up, it may "
+        "have crashed, or somebody ended it. This line is only how its parent noticed.",
+        "Read the lines below this one, which may list what is known. Look for “Out of memory” in `dmesg` "
+        "on the node, at the memory of the job and of the container (--shm-size), and at what the worker itself wrote; "
+        "Ray keeps that in /tmp/ray/session_latest/logs.",
+        READING,
     ),
     "disk full": Advice(
         "A file could not be written, because the disk is full or your quota is used up.",
@@ -370,9 +378,11 @@ ADVICE = {
         PROCESSES,
     ),
     "InfiniBand": Advice(
-        "A card or a cable of the InfiniBand network dropped a message, or the rank at the other end is dead.",
-        "First look whether that rank failed earlier. If not, run `ibstat` on both nodes, and tell the centre; "
-        "NCCL_IB_DISABLE=1 shows whether the rest works, slowly.",
+        "Two nodes could not talk to each other over InfiniBand: a card, a cable or a setting is at fault, or the rank "
+        "at the other end is dead.",
+        "First look whether that rank failed earlier. If not, run `ibstat` on both nodes, look at NCCL_IB_HCA and "
+        "NCCL_SOCKET_IFNAME if you set them, and tell the centre. NCCL_IB_DISABLE=1 shows whether the rest works, "
+        "slowly.",
         NCCL_LOG,
     ),
     "NCCL's own error": Advice(
@@ -386,10 +396,17 @@ ADVICE = {
         "exception if it is started with `python -m mpi4py`.",
         READING,
     ),
+    "error inside MPI": Advice(
+        "A call of MPI failed inside the library, and the last line of its error stack tells why.",
+        "If that line names an argument of the call (a rank, a tag, a buffer), look at this call in the program. "
+        "Otherwise the library or its network is at fault: tell the centre, and try a different version of MPI.",
+        READING,
+    ),
     "GPU tensors over MPI": Advice(
-        "A process crashed inside MPI's network layer. That happens when it is handed memory of a GPU and was not "
-        "built for CUDA.",
-        "Try `tensor.cpu()` before sending. If that works, load an MPI that was built with CUDA, or use NCCL.",
+        "A process crashed inside MPI. That often happens when MPI is handed memory of a GPU and was not built for "
+        "CUDA.",
+        "If the program sends tensors of a GPU, try `tensor.cpu()` before sending. If that works, load an MPI that was "
+        "built with CUDA, or use NCCL. Otherwise look at the calls of MPI that the crash shows.",
         f"{OPEN_MPI}",
     ),
     "segmentation fault": Advice(
@@ -407,8 +424,8 @@ ADVICE = {
     "killed": Advice(
         "A process was killed by signal 9 (exit code −9 or 137), and could not say anything about it. Most often the "
         "kernel or Slurm did that, because the memory was used up.",
-        "`sacct -j JOB --format=JobID,State,MaxRSS,ReqMem` shows OUT_OF_MEMORY if it was Slurm, and `dmesg` on the "
-        "node shows “Out of memory”. Ask for more memory (--mem), or use fewer workers and smaller batches.",
+        "Under Slurm, `sacct -j JOB --format=JobID,State,MaxRSS,ReqMem` shows OUT_OF_MEMORY, and `dmesg` on the "
+        "node shows “Out of memory”. Ask for more memory, or use fewer workers and smaller batches.",
         READING,
     ),
     "aborted": Advice(
@@ -446,6 +463,13 @@ ADVICE = {
         "--format=JobID,State,ExitCode`.",
         READING,
     ),
+    "NCCL network": Advice(
+        "NCCL could not talk to a different rank: the network between the nodes failed or lets nothing through, or the "
+        "process at the other end was no longer there.",
+        "First look whether a different rank ended earlier. If not, name the network that connects the nodes in "
+        "NCCL_SOCKET_IFNAME, and check that no firewall or security group blocks any port between them.",
+        NCCL_TROUBLE,
+    ),
     "unreachable node": Advice(
         "A node cannot reach the address where rank 0 waits: a wrong name, a different network, or a firewall, or rank "
         "0 isn't there.",
@@ -462,11 +486,17 @@ ADVICE = {
         ON_SEVERAL_NODES,
     ),
     "no internet": Advice(
-        "The program wanted to download something, and the node has no way to the internet, as is usual for compute "
+        "The program wanted to reach a server on the internet, and the node has no way there, as is usual for compute "
         "nodes.",
         "Download data and models once where you log in, to a folder that all nodes see, and set HF_HUB_OFFLINE=1 (or "
         "download=False for torchvision, WANDB_MODE=offline for wandb).",
         HUB_VARIABLES,
+    ),
+    "tracker not reached": Advice(
+        "The program could not reach the server of its experiment tracker in time. The node may have no way to the "
+        "internet, or a slow one.",
+        "Set WANDB_MODE=offline and send the run later with `wandb sync`, or give a longer init_timeout.",
+        "https://docs.wandb.ai/",
     ),
     "no access to the model": Advice(
         "The server refused the download: nobody is logged in, the token is wrong, or the name does not exist.",

@@ -1,7 +1,7 @@
 """What launchers say of a process that ended: which rank, and with which exit code or signal."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
@@ -10,6 +10,8 @@ from course_utils.lessons.gpu_nodes.failures.tracebacks import unmarked
 
 EXIT_CODE = "exit code"
 """The failure of a process that ended itself with an error."""
+INSIDE_MPI = "error inside MPI"
+"""The failure of a call of MPI, if its error stack is there."""
 SIGNALS = {
     1: "terminated", 2: "interrupted", 4: "wrong processor", 6: "aborted", 7: "bus error", 8: "aborted", 9: "killed",
     11: "segmentation fault", 15: "terminated",
@@ -30,6 +32,8 @@ _MPI_ABORT = re.compile(
     r"MPI_ABORT was invoked on rank (\d+)|Abort\(-?\d+\) (?:on node \d+ )?\(rank (\d+) in"
     r"|called MPI_Abort\(.*\) - process (\d+)"
 )
+_STACK = re.compile(r"\berror stack:\s*$")
+_STACKED = re.compile(r"\w+\(\d+\)\.*: ?(.*)")
 _OTHERS = re.compile(
     r"exits with return code = (-?\d+)|returned non-zero exit status (\d+)|Process \d+ exit with status code (\d+)"
     r"|process \d+ terminated with exit code (\d+)|died with <Signals\.\w+: (\d+)>|[Tt]ask \d+ exited with code (\d+)"
@@ -74,7 +78,7 @@ def exits_of(lines: Sequence[Line]) -> Iterator[ExitReport]:
     """Yield what launchers say of processes that ended with an error."""
     agents = any("torch" in line.text and _UNDER_TORCHRUN.search(line.text) for line in lines)
     ranks: dict[tuple[str, int | None], int] = {}
-    for line in lines:
+    for index, line in enumerate(lines):
         if not any(word in line.text for word in _WORDS):
             continue
         text = unmarked(line.text)
@@ -92,7 +96,9 @@ def exits_of(lines: Sequence[Line]) -> Iterator[ExitReport]:
         elif found := _MPIRUN.search(text):
             yield ExitReport(failure_of_code(-int(found[2])), int(found[1]), line)
         elif found := _MPI_ABORT.search(text):
-            yield ExitReport("MPI's own error", int(found[found.lastindex or 0]), line)
+            reason = stacked_reason(lines, index)
+            rank = int(found[found.lastindex or 0])
+            yield ExitReport(INSIDE_MPI if reason else "MPI's own error", rank, reason or line)
         elif found := _SPAWNED.search(text):
             yield ExitReport(failure_of_code(-_NAMES.get(found[2], 0)), int(found[1]), line)
         elif _SOMEBODY.search(text):
@@ -102,6 +108,18 @@ def exits_of(lines: Sequence[Line]) -> Iterator[ExitReport]:
             yield ExitReport(failure_of_code(code), None, line)
 
 
+def stacked_reason(lines: Sequence[Line], index: int) -> Line | None:
+    """The last line of the error stack of MPI that begins with a line; it tells why. None if no stack begins there."""
+    reason = None
+    if _STACK.search(lines[index].text):
+        for line in lines[index + 1 :]:
+            found = _STACKED.match(unmarked(line.text)) if line.file == lines[index].file else None
+            if not found:
+                break
+            reason = line if found[1] else reason
+    return reason
+
+
 def ranks_of_processes(lines: Sequence[Line]) -> dict[int, int]:
     """Process number → rank, as torchrun tells of processes that failed, unless two nodes have the same number."""
     ranks: dict[int, set[int]] = {}
@@ -109,6 +127,22 @@ def ranks_of_processes(lines: Sequence[Line]) -> dict[int, int]:
         if line.rank is not None and "(pid: " in line.text and (found := _PROCESS_OF_RANK.search(line.text)):
             ranks.setdefault(int(found[1]), set()).add(line.rank)
     return {process: known.pop() for process, known in ranks.items() if len(known) == 1}
+
+
+def ranks_that_failed(lines: Iterable[Line]) -> set[int]:
+    """The ranks of which torchrun's summary tells that they ended themselves, as after an exception of Python."""
+    ranks = set()
+    rank: int | None = None
+    for line in lines:
+        if not ("local_rank: " in line.text or "exitcode" in line.text):
+            continue
+        text = unmarked(line.text)
+        if found := _BLOCK_RANK.match(text):
+            rank = int(found[1])
+        elif rank is not None and (found := _BLOCK_CODE.match(text)):
+            ranks |= {rank} if found[1] == "1" else set()
+            rank = None
+    return ranks
 
 
 def named_process(text: str) -> int | None:

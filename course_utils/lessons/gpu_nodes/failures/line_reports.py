@@ -9,9 +9,12 @@ from functools import cached_property
 
 from course_utils.lessons.gpu_nodes.failures.exit_codes import (
     EXIT_CODE,
+    INSIDE_MPI,
     exits_of,
     named_process,
     ranks_of_processes,
+    ranks_that_failed,
+    stacked_reason,
     tasks_of,
 )
 from course_utils.lessons.gpu_nodes.failures.log_line import Line
@@ -63,6 +66,10 @@ def reports_of(lines: Sequence[Line], world_size: int = 0) -> list[FailureReport
     """
     tracebacks = tracebacks_of(lines)
     exceptions = list(_of_exceptions(tracebacks))
+    failed = ranks_that_failed(lines)
+    of_program = [chain for chain in tracebacks.chains if chain[-1].type not in _LAUNCHERS_OWN]
+    if len(of_program) == len(exceptions) == len(failed) == 1 and exceptions[0].rank is None:
+        exceptions = [replace(exceptions[0], rank=failed.pop())]
     others = [
         *_still_missing(_of_lines(lines, tracebacks), lines),
         *(FailureReport(end.failure, end.kind, end.rank, 0.0, end.line) for end in exits_of(lines)),
@@ -125,7 +132,7 @@ def _of_exceptions(tracebacks: Tracebacks) -> Iterator[FailureReport]:
         own = [raised for raised, meaning in counted if not meaning and raised.type not in _LAUNCHERS_OWN]
         if causes or (known and (counted[0][1] or not own)):
             raised, meaning = (causes or known)[0]
-            yield FailureReport(meaning.failure, meaning.kind, raised.rank, 0.0, raised.line)
+            yield FailureReport(meaning.failure, meaning.kind, raised.rank, 0.0, raised.reason)
         elif own:
             failure = CPP_EXCEPTION if own[0].is_cpp else own[0].type
             yield FailureReport(failure, ReportKind.CAUSE, own[0].rank, 0.0, own[0].line)
@@ -138,7 +145,9 @@ def _of_lines(lines: Sequence[Line], tracebacks: Tracebacks) -> Iterator[Failure
         if index in tracebacks.inside or not may_mean(line.text) or _SOURCE.match(line.text):
             continue
         around = (other.text for other in lines[max(index - AROUND, 0) : index + AROUND + 1] if other.rank == line.rank)
-        if meaning := meaning_of([line.text], around):
+        if reason := stacked_reason(lines, index):
+            yield FailureReport(INSIDE_MPI, ReportKind.SIGN, line.rank, 0.0, reason)
+        elif meaning := meaning_of([line.text], around):
             named = meaning.rank_in(line.text)
             yield FailureReport(
                 meaning.failure, meaning.kind, _rank_about(line, ranks) if named is None else named, 0.0, line
@@ -157,9 +166,18 @@ def _rank_about(line: Line, ranks: Mapping[int, int]) -> int | None:
 def _of_own_words(
     reports: Iterable[FailureReport], lines: Sequence[Line], tracebacks: Tracebacks
 ) -> Iterator[FailureReport]:
-    """Yield what the program wrote about an error right before it ended itself."""
+    """Yield what the program wrote about an error right before it ended itself.
+
+    A watchdog that timed out ends its process itself, so that process had no words of its own.
+    """
+    reports = list(reports)
+    timed_out = {report.rank for report in reports if report.failure == "collective timeout"}
     for report in reports:
-        if report.failure in ENDS_ITSELF and (error := own_error(lines, report.line, tracebacks.inside)):
+        if timed_out and (report.rank in timed_out or None in (report.rank, *timed_out)):
+            continue
+        error = own_error(lines, report.line, tracebacks.inside) if report.failure in ENDS_ITSELF else None
+        meaning = meaning_of([error.text]) if error else None
+        if error and (meaning is None or meaning.kind != ReportKind.CONSEQUENCE):
             rank = report.rank if error.rank is None and report.failure != EXIT_CODE else error.rank
             yield FailureReport(OWN_ERROR, ReportKind.CAUSE, rank, 0.0, error)
 
@@ -223,7 +241,7 @@ class _Together:
             return any(_is_before(failed, report) for failed in self.failed_by_themselves)
         if report.failure in IMPLIED:
             if report.rank is None:
-                return self.somebody_complains or self.has_better_sign
+                return self.somebody_complains or self.has_better_sign or self.a_watchdog_ended(report)
             return report.rank in self.ranks_that_explain or self.names_a_rank or self.all_raised
         return False
 
@@ -265,6 +283,12 @@ class _Together:
     @cached_property
     def somebody_complains(self) -> bool:
         return any(report.kind == ReportKind.CONSEQUENCE and report.rank is None for report in self.reports)
+
+    def a_watchdog_ended(self, report: FailureReport) -> bool:
+        """Whether a process may have aborted itself because a collective of it had timed out."""
+        return report.failure == "aborted" and any(
+            other.failure == "collective timeout" and _is_before(other, report) for other in self.reports
+        )
 
     @cached_property
     def has_better_sign(self) -> bool:

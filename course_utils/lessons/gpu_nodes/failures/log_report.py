@@ -1,5 +1,6 @@
 """What `course doctor --log` prints: which launch failed, why, on which ranks, and what to do next."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,9 @@ LAST_LINES = 10
 """If a log ends without a word, an error in so many lines before its end counts as a failure."""
 OWN_WORDS = 3
 """So many lines of what the program wrote are shown."""
+CPP_WORDS = 6
+"""So many lines of an exception of C++ are shown, as its text often begins with a frame of stars."""
+_GPU = re.compile(r"\bGPU \d+")
 _NOT_WORTH_SAYING = {EXIT_CODE, "terminated", "aborted", "interrupted"}
 """What every failure ends with."""
 
@@ -116,10 +120,17 @@ def _raised(launch: LoggedLaunch, story: Story | None) -> tuple[RaisedError | No
     if story is None:
         return None, 1
     chains = tracebacks_of(launch.lines).chains
-    raised = next((raised for chain in chains for raised in chain if raised.line == story.cause.line), None)
-    text = story.cause.line.text.strip()
-    alike = sum(any(raised.line.text.strip() == text for raised in chain) for chain in chains)
+    raised = next(
+        (raised for chain in chains for raised in chain if story.cause.line in (raised.line, raised.reason)), None
+    )
+    text = _without_gpu(story.cause.line)
+    alike = sum(any(_without_gpu(raised.line) == text for raised in chain) for chain in chains)
     return raised, 1 if story.ranks else max(alike, 1)
+
+
+def _without_gpu(line: Line) -> str:
+    """The text of a line up to the number of a GPU, so that it is the same for processes on different GPUs."""
+    return _GPU.split(line.text.strip(), maxsplit=1)[0]
 
 
 def log_report_text(report: LogReport) -> str:
@@ -210,14 +221,16 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
         yield f"{report.alike} processes say so; the log does not tell which ranks they are."
     yield _line_text(cause.line, report)
     if report.raised and cause.line.text.rstrip().endswith(":"):
-        for line in report.raised.message[: OWN_WORDS + 1 if report.raised.is_cpp else 1]:
+        for line in report.raised.message[: CPP_WORDS if report.raised.is_cpp else 1]:
             yield f"        {shortened(line.text.strip())}"
     if report.telling and cause.failure != OWN_ERROR:
         yield "The program's last words before that:"
     yield from (_line_text(line, report) for line in report.telling)
     position = report.raised.position if report.raised else None
-    if position and not (position.is_of_a_package and cause.failure in ADVICE):
+    if position and not position.is_of_a_package:
         yield f"    in the program: {_position_text(position)}"
+    elif position and cause.failure not in ADVICE:
+        yield f"    in a package: {_position_text(position)}"
     if cause.kind == ReportKind.CONSEQUENCE and (text := _waiting_text(story, report.launch.least_size)):
         yield text
     if cause.kind != ReportKind.CAUSE:
@@ -233,7 +246,8 @@ def _story_lines(report: LogReport, story: Story) -> Iterator[str]:
 def _next_text(report: LogReport, advice: Advice) -> str:
     if advice is not EXCEPTION:
         return advice.next
-    if report.raised is None or report.raised.position is None:
+    position = report.raised.position if report.raised else None
+    if position is None or position.is_of_a_package:
         return NO_POSITION
     return advice.next + (OTHER_RANKS if report.launch.least_size > 1 else "")
 

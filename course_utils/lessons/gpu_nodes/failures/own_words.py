@@ -23,9 +23,11 @@ _OF_A_LAUNCHER = re.compile(
     r"|user-direction|^\s*(?:Process name|Exit code|exitcode|EXIT CODE|rank|host|time|error_file|traceback) *:"
     r"|job to be (?:terminated|aborted)|BAD TERMINATION|^=\s|^Failures:|^Root Cause|^\s*<NO_OTHER|^\[\d+\]:$| FAILED$"
     r"|^#\d+ |Backtrace for this error|Program received signal|^\s*(?:Aborted|Killed|Terminated)\b|returned non-zero"
-    r"|return code = |terminate called|libc\+\+abi"
+    r"|return code = |terminate called|libc\+\+abi|^\s*what\(\):|^\s*frame #\d+: |^Exception raised from |c10::"
+    r"|^\w+\(\d+\)\.*: |^aborting job:|error stack:"
+    r"|ProcessGroup\w+\.cpp|DistBackendError|\bNCCL (?:INFO|WARN)\b|^nccl\w+Error: |^Last error:"
 )
-"""What launchers and the system write."""
+"""What launchers, the system and the libraries between the ranks write."""
 _ERROR = re.compile(
     r"(?<!no )(?<!without )\berror\b(?!\s*(?:[=:<>]|is|of|norm)*\s*[-+\d.])"
     r"|\bfatal\b|\bpanic\b|\babort(?:ed|ing)?\b|!!!",

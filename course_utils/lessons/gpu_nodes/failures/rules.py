@@ -188,7 +188,7 @@ MEANINGS = (
     # How ranks meet and talk.
     cause("NCCL interface", r"no socket interface found|address .*with family \d+ is neither AF_INET"),
     cause("NCCL interface", r"Unable to find (address|interface) for: \S+"),
-    cause("InfiniBand", r"NET/IB ?: .*Got (async event|completion)"),
+    cause("InfiniBand", r"NET/IB ?: .*Got (async event|completion)|\bibv_modify_qp\w* failed"),
     cause("mismatched collectives", r"Detected mismatch between collectives|op\.preamble\.length <= op\.nbytes"),
     cause(
         "mismatched collectives",
@@ -208,7 +208,7 @@ MEANINGS = (
         "no internet",
         rf"{_NO_ADDRESS}|Connection refused|Max retries exceeded|[Tt]imed? ?out",
         near=DOWNLOAD,
-        unless=r"c10d|TCPStore",
+        unless=r"c10d|TCPStore|Run initialization has timed out",
     ),
     cause("no internet", r"We couldn't connect to 'https|offline mode is enabled|LocalEntryNotFoundError|ProxyError"),
     cause(
@@ -218,10 +218,17 @@ MEANINGS = (
         "no access to the model", r"(wandb|WANDB).*(api_key not configured|No API key configured)|UsageError: api_key"
     ),
     cause("unreachable node", _NO_ADDRESS, near=RENDEZVOUS, unless=DOWNLOAD),
+    consequence(
+        "NCCL network",
+        r"socketPollConnect: .*(exceeded|failed)|Socket recv failed|NET/OFI .*handshake failed",
+        unless=r"retrying \(",
+    ),
     consequence("localhost", r"(failed to connect|while trying to connect).*\((localhost|127\.0\.0\.1|::1), \d+\)"),
     consequence("unreachable node", r"socket has failed to connect to any|timed out .*while trying to connect"),
     consequence("unreachable node", r"connection to the C10d store has failed|RendezvousConnectionError"),
-    consequence("unreachable node", r"Connection refused|ECONNREFUSED", near=RENDEZVOUS, unless=DOWNLOAD),
+    consequence(
+        "unreachable node", r"Connection refused|ECONNREFUSED", near=RENDEZVOUS, unless=rf"{DOWNLOAD}|retrying \("
+    ),
     cause(
         "wrong rank count",
         r"rank < size\. \d+ vs \d+|duplicate (ranks|rank \d+)|rank \d+ (must be|should be) (less|in)",
@@ -236,6 +243,9 @@ MEANINGS = (
     cause("unfit checkpoint", r"Error\(s\) in loading state_dict|size mismatch for \w"),
     sign("conda not active", r"has not been properly configured to use 'conda|Run 'conda init' before 'conda activate"),
     cause("file already there", r"\bFileExistsError\b"),
+    cause("tracker not reached", r"CommError: Run initialization has timed out"),
+    sign("worker process died", r"\b(Actor|Node)DiedError|WorkerCrashedError|RayActorError|BrokenProcessPool"),
+    sign("worker process died", r"[Ww]orker process has died|There are some potential root causes"),
     sign("data worker ended", r"DataLoader worker \(pid.*(killed by signal|exited unexpectedly)"),
     cause("error of the program", r"forrtl: severe \((?!174|193)\d+\)|Fortran runtime error:|^\s*ERROR STOP\b"),
     # What only follows, and what says little.
@@ -252,18 +262,19 @@ MEANINGS = (
         "collective timeout", r"Some NCCL operations have failed or timed out|exceeded timeout", near=RENDEZVOUS
     ),
     consequence("collective timeout", r"EI0002: |wait execution of the Notify register times out"),
-    consequence("peer left", r"ncclRemoteError|remote process exited|HorovodInternalError|communicator was aborted"),
+    consequence("peer left", r"remote process exited(?! or)|HorovodInternalError|communicator was aborted"),
     consequence("peer left", r"Horovod has been shut down|communication peer process has unexpectedly disconnected"),
     consequence(
         "peer left",
         r"[Cc]onnection (closed|reset)|Broken pipe|got 0 bytes|Socket Timeout|recvValue failed",
         unless=DOWNLOAD,
     ),
+    consequence("NCCL network", r"ncclRemoteError|or there was a network error"),
     consequence("peer left", r"TCPStore server has shut down|Stop_waiting response is expected|MPI_ERR_PROC_FAILED"),
     sign(
         "GPU tensors over MPI",
         r"Segmentation fault|invalid permissions for mapped|Caught signal 11",
-        near=r"UCX|ucp_|uct_|MPI|mpi|cuMem|psm2",
+        near=r"UCX|ucp_|uct_|cuMem|psm2|libcuda",
     ),
     sign("segmentation fault", r"Segmentation fault|SIGSEGV|Caught signal 11|forrtl: severe \(174\)"),
     sign("bus error", r"Bus error|SIGBUS"),
@@ -305,7 +316,9 @@ _WORDS = (
     "code object", "invalid", "violates", "errno", "out_of_memory", "unsupported", "execve", "nccl built in",
     "without nccl", "forward compat", "gpu is lost", "aperture", "gpu hang", "gpu reset", "different number",
     "different shape", "verif", "not used in", "nodename", "must be", "should be", "zipfile", "conda init",
-    ": [all", ": [broad", "horovoda", "horovodb", "missing ranks", "forrtl", "ei: ", "c::dist",
+    ": [all", ": [broad", "horovoda", "horovodb", "missing ranks", "forrtl", "ei: ", "c::dist", "died",
+    "root cause", "brokenprocess", "workercrash", "rayactor", "remote", "network error", "ibv_", "socketpoll",
+    "socket recv", "net/ofi",
 )  # fmt: skip
 """A line fits no rule if it has none of these in it, without its digits, and most lines of a long log have none."""
 

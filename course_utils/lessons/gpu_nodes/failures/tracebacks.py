@@ -34,6 +34,9 @@ _CPP = re.compile(
     r"|libc\+\+abi: terminating (?:due to|with) uncaught exception of type ([\w:<>]+))"
 )
 _WHAT = re.compile(r"^\s*what\(\):")
+_BARE = re.compile(r"\w(?:Error|Exception|Interrupt):?\s*$")
+_LAST_ERROR = re.compile(r"\bLast error:\s*$")
+_OF_NCCL = re.compile(r"nccl\w+Error: |Last error:\s*$")
 _ORIGINAL = re.compile(r"^\s*Original Traceback")
 _NESTED = re.compile(r"^\s*-- Process (\d+) terminated with the following error")
 _OF_RAY = re.compile(r"ray::\S+\(\)")
@@ -43,12 +46,24 @@ _ENDS_A_MESSAGE = re.compile(
 )
 _LIBRARY = re.compile(
     r"site-packages/|dist-packages/|/lib(?:64)?/python[\d.]+/|^<frozen |^<string>|^<__array|\bimportlib\b"
-    r"|python[\d.]*\.zip/"
+    r"|python[\d.]*\.zip/|^(?!/).*\.(?:pyx|pxi|pxd|cpp|cc|c)$"
 )
+"""Files of Python itself and of installed packages, which name those of their compiled parts as on the machine that
+built them."""
 _OF_SLURM = re.compile(r"(?:srun|slurmstepd\S*): (?:error: )?")
 _DOUBLED = re.compile(r"(\w+?(?:Error|Exception|Interrupt))\1+")
 """The name of an exception that several ranks wrote at the same moment, without taking turns."""
-_BEGINNINGS = ("Traceback", 'File "', "Error", "Exception", "Interrupt", "│", "terminate called", "libc++abi")
+_BEGINNINGS = (
+    "Traceback",
+    'File "',
+    "Error",
+    "Exception",
+    "Interrupt",
+    "│",
+    "terminate called",
+    "libc++abi",
+    "what():",
+)
 """A line without any of these does not begin an exception."""
 _LONGEST_MESSAGE = 30  # lines
 _LOOKUPS = {
@@ -56,6 +71,8 @@ _LOOKUPS = {
     "ModuleNotFoundError", "FileNotFoundError",
 }  # fmt: skip
 """What programs catch on purpose, to try something else."""
+_WAITS = {"TimeoutError", "CancelledError", "ValueError"}
+"""What packages raise without a text, and catch to say in their own words what happened."""
 _NEAR = 3
 """From the `try` to a look-up that is expected to fail, there are at most so many calls."""
 
@@ -95,6 +112,12 @@ class RaisedError:
     rank: int | None = None
     is_cpp: bool = False
     is_caught: bool = False
+
+    @property
+    def reason(self) -> Line:
+        """The line that tells why: the one after "Last error:" if NCCL adds it, and otherwise the exception itself."""
+        following = zip(self.message, self.message[1:])
+        return next((line for heading, line in following if _LAST_ERROR.search(heading.text)), self.line)
 
 
 @dataclass(frozen=True)
@@ -146,14 +169,28 @@ def tracebacks_of(lines: Sequence[Line]) -> Tracebacks:
     writers: dict[tuple[str, int | None], _ReadTraceback] = defaultdict(_ReadTraceback)
     chains: list[list[RaisedError]] = []
     inside: set[int] = set()
+    throwers: dict[str, _ReadTraceback] = {}
     for index, line in enumerate(lines):
         writer = writers[line.file, line.rank]
         if not (writer.is_open or writer.chain or any(word in line.text for word in _BEGINNINGS)):
             continue
         text = unmarked(line.text)
+        if _is_torn(text, lines[index + 1 : index + 1 + _NEAR]):
+            continue
+        if _WHAT.match(text):
+            writer = throwers.pop(line.file, writer)  # the text may name a rank, and the line before it none
+        elif _CPP.match(text):
+            throwers[line.file] = writer
         if _read(writer, text, line, chains):
             inside.add(index)
     return Tracebacks(tuple(tuple(chain) for chain in chains), frozenset(inside))
+
+
+def _is_torn(text: str, following: Sequence[Line]) -> bool:
+    """Whether this is only the name of an exception, and its text comes after the beginning of another process's."""
+    if not (following and _BARE.search(text) and _BEGIN.match(following[0].text)):
+        return False
+    return any(line.text.startswith(":") for line in following[1:])
 
 
 def _read(writer: _ReadTraceback, text: str, line: Line, chains: list[list[RaisedError]]) -> bool:
@@ -243,6 +280,10 @@ def _append(writer: _ReadTraceback, raised: RaisedError) -> None:
     The traceback of an exception that was caught begins where it was caught, so only the later one shows which line of
     the reader's program led there.
     """
+    if not _is_bare(raised):
+        writer.chain[:] = [
+            replace(earlier, is_caught=earlier.is_caught or _is_a_wait(earlier)) for earlier in writer.chain
+        ]
     before = writer.chain[-1]
     if writer.is_during and before.type in _LOOKUPS and before.position and raised.position:
         in_package = before.position.is_of_a_package and writer.calls_before <= _NEAR
@@ -251,6 +292,17 @@ def _append(writer: _ReadTraceback, raised: RaisedError) -> None:
     if writer.own and before.position and before.position.is_of_a_package:
         writer.chain[-1] = replace(before, position=writer.own)
     writer.chain.append(raised)
+
+
+def _is_bare(raised: RaisedError) -> bool:
+    """Whether an exception has no text."""
+    return _BARE.search(raised.line.text) is not None
+
+
+def _is_a_wait(raised: RaisedError) -> bool:
+    """Whether an exception is how a package waits or tries, so that a later one with a text tells more."""
+    in_package = raised.position is not None and raised.position.is_of_a_package
+    return raised.type in _WAITS and in_package and _is_bare(raised)
 
 
 def _type_of(name: str) -> str:
@@ -267,7 +319,8 @@ def _read_message(writer: _ReadTraceback, text: str, line: Line) -> bool:
         writer.is_chained, writer.is_during = True, _DURING.match(text) is not None
         return True
     if _WHAT.match(text) and writer.chain[-1].is_cpp:
-        writer.chain[-1] = replace(writer.chain[-1], line=line)
+        rank = line.rank if line.rank is not None else writer.chain[-1].rank
+        writer.chain[-1] = replace(writer.chain[-1], line=line, rank=rank)
         return True
     if found := _NESTED.search(text):
         writer.is_nested = True
@@ -286,9 +339,10 @@ def _read_message(writer: _ReadTraceback, text: str, line: Line) -> bool:
         or _OF_SLURM.search(text)
     ):
         writer.chain = []
-    else:
-        writer.chain[-1] = replace(last, message=(*last.message, line))
-    return False
+        return False
+    writer.chain[-1] = replace(last, message=(*last.message, line))
+    is_reason = bool(last.message) and _LAST_ERROR.search(last.message[-1].text) is not None
+    return is_reason or _OF_NCCL.match(text) is not None
 
 
 def words_of(chain: Iterable[RaisedError]) -> Iterator[str]:
