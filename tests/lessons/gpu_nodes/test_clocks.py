@@ -22,7 +22,7 @@ def shown(lines: list[str], near: str | None = None) -> list[str | None]:
         "[W1122 01:12:31.676374159 ProcessGroupGloo.cpp:524] Warning",
         "I20261122 01:12:31.798 13519 x.cc:1]",
         "W0000 00:00:1795309951.993878 1917530 op_level_cost_estimator.cc:699]",
-        "[1795309951.735971] [cgpu12:56309:0]  debug.c:1076 UCX  DEBUG",
+        "[1795309951.400000] [gpu07:4711:0]  debug.c:77 UCX  DEBUG",
         "1795309951 started",
         "2026-11-22 01:12:31,818 [INFO] go",
         "[2026-11-22 01:12:31,818][train][rank0] go",

@@ -90,7 +90,7 @@ def test_who_wrote_a_line(line: str, rank: int | None) -> None:
         ("n2:29850:29871 [0] misc/socket.cc:50 NCCL WARN Connection closed", "n2"),
         ("[2026-11-26 19:38:19] node01:1568:1568 [0] bootstrap.cc:114 NCCL WARN x", "node01"),
         ("[n12:31337] Local abort before MPI_INIT", "n12"),
-        ("[1579244743.735971] [cgpu12:56309:0]   debug.c:1076 UCX  ERROR x", "cgpu12"),
+        ("[1579244743.400000] [gpu07:4711:0]   debug.c:77 UCX  ERROR x", "gpu07"),
         ("(RayTrainWorker pid=14, ip=10.0.0.2) ValueError: x", "10.0.0.2"),
         ("Nov 22 01:12:31 n1 kernel: NVRM: Xid (PCI:0000:07:00): 79", "n1"),
         ("[12:31] lunch", ""),
