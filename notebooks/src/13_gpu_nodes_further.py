@@ -495,10 +495,11 @@ print(recorded_memory_text(recorded_memory()))
 # ## When the launch fails
 #
 # Suppose that `srun` has started forty ranks, and one of them stops with an exception. Slurm usually lets the other 39
-# go on, and they wait for the missing rank in their next collective. With NCCL, PyTorch gives up after ten minutes.
-# Most of the 39 then write that a collective took too long, and the rest that they lost a connection. The log ends with
-# these complaints, and none of them tells you what happened. The line that does is far above them, or in a different
-# file.
+# go on, and they wait for the missing rank in their next collective. With NCCL, PyTorch gives up after ten minutes by
+# default, if nothing notices the lost rank earlier. Most of the 39 then write that a collective took too long, and the
+# rest that they lost a connection. The log ends with these complaints, and none of them tells you what happened. The
+# line that does is far above them, or in a different file. The option `--kill-on-bad-exit=1` of `srun` at least saves
+# the ten minutes, because Slurm then ends all ranks as soon as one exits with an error.
 #
 # It helps to sort the lines by what they can tell you. A line that reports a failure is one of three things:
 #
@@ -523,7 +524,7 @@ example_log = """\
 2026-11-22 12:10:03 [rank1]: Watchdog caught collective operation timeout: ALLREDUCE ran for 600031 ms
 """
 pictures.story(
-    reports_of(lines_of(example_log)), 4, "Three ranks wait ten minutes for the fourth"
+    reports_of(lines_of(example_log)), 4, "Three ranks wait ten minutes for rank 2"
 )
 
 # %% [markdown]
@@ -531,16 +532,16 @@ pictures.story(
 #
 # 1. *Which rank explains its own failure?* Rank 2 does. The timeouts follow from its KeyError, because a rank that has
 #    stopped never arrives at the next collective.
-# 2. *Which ranks report the same failure?* Only rank 2. So you look at what only this rank has, such as its part of the
-#    data. If all ranks of one node reported it, you would look at that node, and if all four did, at the program.
+# 2. *Which ranks report this cause?* Only rank 2. So you look at what only this rank has, such as its part of the data.
+#    If every rank of one node reported it, you would look at that node, and if every rank of the job did, at the
+#    program.
 # 3. *Which ranks does no report mention?* None here. But if the KeyError were missing, rank 2 would be the only rank
 #    that doesn't complain, and you would know where to look although no line gives a cause.
 #
-# The next cell prints two real logs, in which no rank waits for ten minutes. They are from runs on CPUs with
-# `backend="gloo"`, which notices a closed connection at once, and torchrun ends the other ranks of its node within
-# seconds. The first log is from two ranks on one node. We added its last line from the log of the kernel (`dmesg`). In
-# the second log, each line begins with the number of the task, which is also that of the node, because each of the two
-# nodes has one task.
+# The next cell prints two real logs, in which no rank waits for ten minutes. Both runs used CPUs and `backend="gloo"`.
+# Gloo notices a closed connection at once, and torchrun ends the other ranks of its node within seconds. The first log
+# is from two ranks on one node. We added its last line from the log of the kernel (`dmesg`). In the second log, each
+# line begins with the task's number. Each of the two nodes runs one task, so it is the node's number too.
 #
 # **Predict.** What caused each failure?
 
@@ -555,8 +556,8 @@ for number, record in enumerate(logs, start=1):
 # %%
 choices = {
     "a": "the network, which closed a connection of rank 0",
-    "b": "the program of rank 1, which ended with exit code -9",
-    "c": "the kernel, which killed process 9457",
+    "b": "the program of rank 1, which raised an exception",
+    "c": "the computer's memory, which ran out, so that the kernel killed process 9457",
     "d": "rank 0, which never wrote the checkpoint",
     "e": "the nodes, which don't share the folder /mnt/runs",
 }
@@ -577,18 +578,20 @@ for number, record in enumerate(logs, start=1):
     print(wrapped(f"\nLog {number}: {record.origin}"))
 
 # %% [markdown]
-# In the first log, rank 0 complains first: its connection to rank 1 was closed. This exception is about a different
-# rank, so it is only a consequence. So is the exit code −15, because torchrun ended rank 0 with signal 15 after rank 1
-# had failed. The exit code −9 means that signal 9 killed rank 1, and a process killed this way cannot print anything.
-# So what torchrun calls the *Root Cause (first observed failure)* is only a sign.
+# In the first log, no rank explains its own failure. Rank 0 complains first, but its exception is about rank 1, which
+# closed the connection, so it is only a consequence. So is the exit code −15, because torchrun ended rank 0 with signal
+# 15 after rank 1 had failed. The exit code −9 means that signal 9 killed rank 1, and a process killed this way cannot
+# print anything. So what torchrun calls the *Root Cause (first observed failure)* is only a sign.
 #
 # The kernel's line gives the reason. It names process 9457, which is rank 1 in torchrun's block (`pid: 9457`). The
-# kernel killed it before rank 0 complained, but its clock counts seconds since the computer started, so we could not
-# put the line where it belongs. The memory that ran out is the computer's, of which the tasks of a job on one node
-# usually share a fixed amount. If a GPU has no memory left, you get an exception instead. Under Slurm, look for
-# `oom_kill` or `oom-kill` in a message of `slurmstepd`, or for the state `OUT_OF_MEMORY` in `sacct`.
+# kernel killed it before rank 0 complained, but its clock counts seconds since the computer started, so we left the
+# line at the end. With `dmesg -T` it would have a date and time, though not always the exact one. What ran out is the
+# computer's main memory. Slurm usually gives a job a fixed amount of it on each node, which its tasks there share. If a
+# GPU runs out of memory, you get an exception instead. Under Slurm, look for `oom_kill` or `oom-kill` in a message of
+# `slurmstepd`, or for the state `OUT_OF_MEMORY` in `sacct`.
 #
-# In the second log, rank 0 wrote a file that rank 1 doesn't find, so each node has a folder `/mnt/runs` of its own.
+# In the second log, rank 1 doesn't find a file that rank 0 has already written. Most likely, each node has a folder
+# `/mnt/runs` of its own, and `ls /mnt/runs` on both nodes would confirm it.
 #
 # ### A file for each rank
 #
@@ -597,7 +600,8 @@ for number, record in enumerate(logs, start=1):
 # - `srun --output=logs/%t.out` writes a file for each task, if the folder `logs` exists. If the task is a torchrun,
 #   that is a file for each node.
 # - `torchrun --log-dir logs --redirects 3` writes a `stdout.log` and a `stderr.log` for each rank, in folders below
-#   `logs` that are named after the *local* rank. The terminal stays silent unless you write `--tee 3` instead.
+#   `logs` that are named after the *local* rank. So give each node a different folder. The ranks then print nothing to
+#   the terminal. With `--tee 3` instead of `--redirects 3`, their lines go to both.
 #
 # The command `course doctor --log logs` reads all these files together and prints the story. The next cell writes a
 # file for each rank of our made-up example, and calls the functions behind the command.
@@ -616,12 +620,13 @@ with chdir(folder):
 
 # %% [markdown]
 # Add the line `(folder / "logs" / "2.out").write_text("")` above `with`, so that rank 2 has printed nothing, and run
-# the cell again. The command can't know the cause any more, but it tells you to look at rank 2, which reports nothing.
+# the cell again. The command can no longer know the cause, but it tells you to look at rank 2, which reports nothing.
 # In the [exercise](../exercises/13_gpu_nodes.ipynb) `explain_failure` you write the function that asks the three
 # questions.
 #
-# Not every failure is in the log. With `--gpus-per-task=1`, Slurm shows each process only one GPU. A program that
-# compares the number of GPUs with that of processes, as `meet.py` does, then trains on the CPU without any error.
+# Some failures leave no line at all. With `--gpus-per-task=1`, Slurm shows each process only one GPU. A program that
+# expects as many GPUs as processes, as `meet.py` does, then silently trains on the CPU. So let every rank print its
+# device when it starts.
 #
 # ## torchrun on several nodes
 #

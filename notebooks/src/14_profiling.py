@@ -483,7 +483,8 @@ slow_and_better(1)
 #
 # The trace that you most want to read is of your own program, on a machine where you can't run this notebook. Profile
 # it as PyTorch's documentation does. `tensorboard_trace_handler` writes a file for each rank, named after the machine
-# and the process. Then give the folder to `course.read_profile`:
+# and the process. On a GPU, add `ProfilerActivity.CUDA` to the activities, for AMD's GPUs too, because otherwise the
+# file doesn't contain the GPU's work. Then give the folder to `course.read_profile`:
 
 
 # %%
@@ -511,15 +512,16 @@ title = profile_text(own.lanes)
 pictures.profile(own.lanes, title, "Four ranks, each read from its own file")
 
 # %% [markdown]
-# `read_profile` takes one file or many, packed or not, from NVIDIA's and AMD's GPUs and from processors, and finds out
-# which rank each is from. In the table, computing, exposed communication and idle time add up to 100%, together with a
-# GPU's copies. One of the five reasons is named only if the numbers are clear.
+# `read_profile` takes one file or several, compressed or not, from NVIDIA GPUs, AMD GPUs or CPUs, and works out which
+# rank wrote each file. In each row of the table, computing, exposed communication, idle time and a GPU's copies add up
+# to 100%, apart from rounding. The report names one of the five reasons only if the numbers clearly point to it.
 #
-# Files of several machines have several clocks, and nobody has compared them. But no rank can be through an all-reduce
-# before every other rank has begun it, so each all-reduce bounds the difference of two clocks, as a round trip does. If
-# the clocks contradict the messages, they are corrected, and the report says so.
+# The clocks of different machines can disagree, and nothing in the files says by how much. But no rank can finish an
+# all-reduce before every other rank has begun it. So each all-reduce limits how far two clocks can differ, as a round
+# trip does. If the times contradict these limits, `read_profile` shifts the clocks until they fit, and the report says
+# so. A smaller error can remain.
 #
-# For files from work you need no notebook. Type this in a terminal:
+# For your own files, you don't need the notebook. Type one of these lines in a terminal:
 #
 # ```
 # course profile traces/

@@ -217,13 +217,13 @@ def _sparse_text(record: GpuRecord, lanes: Sequence[Lanes]) -> str:
 
 def _time_text(shares: Sequence[RankShares], drives_gpu: bool) -> str:
     exposed, idle = _mean(shares, "exposed"), _mean(shares, "idle")
-    whose = "the ranks wait" if len(shares) > 1 else "the rank waits"
+    whose = "the ranks communicate and don't" if len(shares) > 1 else "the rank communicates and doesn't"
     if max(exposed, idle) < LITTLE:
         return f"Little is lost to {'exposed communication and ' if communicates(shares) else ''}idle time."
     is_idle = f"{'the ranks are' if len(shares) > 1 else 'the rank is'} idle"
     if not drives_gpu:
         is_idle = "none of torch's operators runs: the program runs other code, or it waits"
-    is_exposed = f"communication is exposed: {whose} for messages and can't compute"
+    is_exposed = f"communication is exposed: {whose} compute"
     shares_of_time = sorted([(exposed, is_exposed), (idle, is_idle)], reverse=True)
     enough = min(CLEAR, max(exposed, idle))
     return " ".join(f"For {percent(share)} of the time, {what}." for share, what in shares_of_time if share >= enough)
@@ -237,8 +237,8 @@ def _waiting_text(shares: Sequence[RankShares]) -> str:
         return ""
     share = statistics.fmean(waiting)
     return (
-        f"Waiting for the last rank makes up {percent(share)} of the time, which a faster network wouldn't shorten, "
-        f"and the transfer {percent(max(0.0, exposed - share))}."
+        f"Of this, {percent(share)} of the time is waiting for the last rank, which a faster network wouldn't shorten, "
+        f"and {percent(max(0.0, exposed - share))} is the transfer itself."
     )
 
 
@@ -256,7 +256,10 @@ def slowest_text(slowest: SlowestRank | None, ranks: int, missing: int = 0) -> s
     elif slowest.waited < LITTLE:
         line = "The ranks hardly wait for each other."
     else:
-        line = f"The last rank changes. {capital(others)} waited longest for rank {slowest.rank}. {often}"
+        line = (
+            "Which rank comes last changes from one collective to the next. "
+            f"In total, {others} waited longest for rank {slowest.rank}. {often}"
+        )
     return f"{line} A rank without a trace may be slower still." if missing else line
 
 
