@@ -494,12 +494,21 @@ def test_several_machines_have_several_clocks(tmp_path) -> None:
 
 
 def test_ranks_that_have_no_moment_in_common_begin_together(tmp_path) -> None:
-    for rank, seconds in ((0, 0), (1, 0), (2, 7200)):
+    for rank, seconds in ((0, 0), (1, 0), (2, 1800)):
         head = {"host_name": f"node{rank}", "baseTimeNanoseconds": BASE + seconds * 10**9}
         written(torchs(rank, 3, **head), tmp_path / f"{rank}.json")
     found = course.read_profile(tmp_path)
     assert note(found, NoteKind.CLOCKS_UNKNOWN).ranks == (2,)
     assert {own.begin for own in found.lanes} == {0.0} and note(found, NoteKind.CLOCKS_NOT_ALIGNED).ranks == (0, 1)
+
+
+def test_files_recorded_hours_apart_are_not_compared(tmp_path) -> None:
+    for rank, seconds in ((0, 0), (1, 7200)):
+        head = {"host_name": f"node{rank}", "baseTimeNanoseconds": BASE + seconds * 10**9}
+        written(torchs(rank, 2, **head), tmp_path / f"{rank}.json")
+    found = course.read_profile(tmp_path)
+    assert note(found, NoteKind.HOURS_APART).ranks == (0, 1)
+    assert {own.begin for own in found.lanes} == {0.0} and found.findings.slowest is None
 
 
 def test_old_files_count_from_1970_themselves(tmp_path) -> None:
