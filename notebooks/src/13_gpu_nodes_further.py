@@ -540,8 +540,8 @@ pictures.story(
 #
 # The next cell prints two real logs, in which no rank waits for ten minutes. Both runs used CPUs and `backend="gloo"`.
 # This backend notices a closed connection at once, and torchrun ends the other ranks of its node within seconds. The
-# first log is from two ranks on one node. We added its last line from the log of the kernel (`dmesg`). In the second log, each
-# line begins with the task's number. Each of the two nodes runs one task, so it is the node's number too.
+# first log is from two ranks on one node. We added its last line from the log of the kernel (`dmesg`). In the second
+# log, each line begins with the task's number. Each of the two nodes runs one task, so it is the node's number too.
 #
 # **Predict.** What caused each failure?
 
