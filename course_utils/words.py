@@ -7,7 +7,8 @@ here two digits count, and seconds stay seconds, so that a sentence and the pict
 import math
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 PAGE_WRAPS = "JUPYTERLAB_WRAPS_WORDS"
 """The variable by which `make lab` tells its kernels that long lines are broken between words."""
@@ -95,6 +96,17 @@ def ranks_in_words(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+
+
+def rank_ranges(ranks: Iterable[int], most: int | None = None) -> str:
+    """ "rank 2", "ranks 0 and 1", "ranks 0, 2 to 5 and 7"; of more than `most` parts the first ones "and others"."""
+    numbers = sorted(ranks)
+    runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda item: item[1] - item[0])]
+    parts: list[str] = []
+    for run in runs:
+        parts += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
+    others = " and others" if most is not None and len(parts) > most else ""
+    return f"{'rank' if len(numbers) == 1 else 'ranks'} {join(parts[:most])}{others}"
 
 
 def capital(clause: str) -> str:

@@ -4,7 +4,6 @@ import statistics
 from collections.abc import Sequence
 
 from course_utils.lessons.profiling.critical_path import TRANSFER, share_of_ranks
-from course_utils.lessons.profiling.foreign.note_sentences import ranks_text
 from course_utils.lessons.profiling.gpu_record import GpuRecord
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.profiling.one_clock import ClockCheck, ClockState
@@ -18,7 +17,7 @@ from course_utils.lessons.profiling.profile_findings import (
 )
 from course_utils.lessons.profiling.profiled_hardware import ProfiledHardware
 from course_utils.lessons.profiling.shown_ranks import shown_of
-from course_utils.words import capital, count, join, percent, printable, seconds_text, wrapped
+from course_utils.words import capital, count, join, percent, printable, rank_ranges, seconds_text, wrapped
 from course_utils.words import ranks as so_many_ranks
 
 WIDTH = 76
@@ -309,7 +308,7 @@ def _unseen_text(ranks: Sequence[int], of_ranks: int) -> str:
     """That a GPU's work wasn't recorded, though there was some; nothing if it was."""
     if not ranks:
         return ""
-    whose = "The program" if of_ranks == 1 else f"The program of {ranks_text(ranks)}"
+    whose = "The program" if of_ranks == 1 else f"The program of {rank_ranges(ranks)}"
     return (
         f"{whose} asked a GPU for work, but no kernels of a GPU are in the file, so it doesn't show what the GPU did, "
         "nor when. Profile with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`, "

@@ -23,10 +23,11 @@ from course_utils.cli import app, main
 from course_utils.errors import CourseError
 from course_utils.lessons.profiling.chrome_trace import Trace, problems, read_trace, write_trace
 from course_utils.lessons.profiling.foreign.lenient_json import TraceText
-from course_utils.lessons.profiling.foreign.note_sentences import files_text, note_text, ranks_text
+from course_utils.lessons.profiling.foreign.note_sentences import files_text, note_text
 from course_utils.lessons.profiling.foreign.profile_notes import Note, NoteKind
 from course_utils.lessons.profiling.intervals import length
 from course_utils.lessons.profiling.profiled_ranks import Profile
+from course_utils.words import rank_ranges
 from tests.lessons.profiling.test_profiling import two_ranks
 
 BASE = 1_767_189_312_000_000_000
@@ -691,7 +692,7 @@ def test_every_beginning_of_a_file_gives_a_profile_or_an_error(tmp_path) -> None
     [((3,), "rank 3"), ((1, 0), "ranks 0 and 1"), ((0, 2, 3, 4, 7), "ranks 0, 2 to 4 and 7")],
 )
 def test_ranks_in_a_few_words(ranks, text) -> None:
-    assert ranks_text(tuple(ranks)) == text
+    assert rank_ranges(tuple(ranks)) == text
 
 
 def test_few_names_of_many_files() -> None:

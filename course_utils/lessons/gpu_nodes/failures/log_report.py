@@ -24,7 +24,7 @@ from course_utils.lessons.gpu_nodes.failures.reading.logged_launches import (
 from course_utils.lessons.gpu_nodes.failures.rules import is_error
 from course_utils.lessons.gpu_nodes.failures.story import FailureReport, ReportKind, Story, explain_failure
 from course_utils.lessons.gpu_nodes.failures.tracebacks import CodePosition, RaisedError, tracebacks_of
-from course_utils.words import capital, count
+from course_utils.words import capital, count, ranks_in_words
 
 MOST_FOLLOWERS = 3
 NO_POSITION = "Look for the place in the program that raises it; the lines above this one may show the calls."
@@ -265,13 +265,11 @@ def _on_ranks(story: Story, world_size: int) -> str:
 
 def ranks_text(ranks: Sequence[int]) -> str:
     """Ranks in words: "rank 2", "ranks 0 and 3", "ranks 0 to 7", "ranks 0, 2, 4 and 60 more"."""
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
     if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
         return f"ranks {ranks[0]} to {ranks[-1]}"
     if len(ranks) > 6:
         return f"ranks {', '.join(map(str, ranks[:3]))} and {len(ranks) - 3} more"
-    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+    return ranks_in_words(list(ranks))
 
 
 def _line_text(line: Line, report: LogReport) -> str:

@@ -1,7 +1,6 @@
 """What dumps of torch's Flight Recorder show, in sentences; `recorder_comparison` has found it out."""
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from pathlib import Path, PurePosixPath
 
 from course_utils.lessons.profiling.dumps.recorder_comparison import (
@@ -23,11 +22,11 @@ from course_utils.lessons.profiling.dumps.recorder_waits import (
     example_messages,
     first_ranks,
 )
-from course_utils.words import capital, count, join, printable, seconds_text, wrapped
+from course_utils.words import capital, count, join, printable, rank_ranges, seconds_text, wrapped
 
 MOST_EXAMPLES = 2
 """Of groups in which something is wrong."""
-MOST_GROUPS, MOST_PARTIES, MOST_FILES = 4, 6, 5
+MOST_GROUPS, MOST_PARTIES, MOST_FILES, MOST_RANGES = 4, 6, 5, 12
 """More of them are counted and not listed."""
 NOTICEABLE_SECONDS = 1.0
 """Ranks that come later than the first by less are not called late; clocks of nodes differ by milliseconds."""
@@ -488,10 +487,5 @@ def line_text(call: RecordedCall) -> str:
 
 
 def ranks_text(ranks: Iterable[int]) -> str:
-    """Return "rank 2", "ranks 0, 1 and 3", or for long rows "ranks 0 to 62 and 64"."""
-    numbers = sorted(ranks)
-    rows = [[number for _, number in row] for _, row in groupby(enumerate(numbers), lambda item: item[1] - item[0])]
-    texts = []
-    for row in rows:
-        texts += [f"{row[0]} to {row[-1]}"] if len(row) > 2 and len(numbers) > 2 else [str(number) for number in row]
-    return f"{'rank' if len(numbers) == 1 else 'ranks'} {join(texts[:12])}{' and others' if len(texts) > 12 else ''}"
+    """Return ranks as `rank_ranges` does, at most `MOST_RANGES` of them."""
+    return rank_ranges(ranks, MOST_RANGES)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from course_utils.lessons.profiling.foreign.profile_notes import Note, NoteKind
 from course_utils.lessons.profiling.foreign.trace_files import MOST_FILES, FileKind, PathProblem
-from course_utils.words import count, join, printable
+from course_utils.words import count, join, printable, rank_ranges
 from course_utils.words import ranks as so_many_ranks
 
 _SHOWN = 3
@@ -65,7 +65,7 @@ _DO = {
 
 def note_text(note: Note) -> str:
     """Return a note as a sentence or two."""
-    ranks, files = ranks_text(note.ranks), files_text(note.files)
+    ranks, files = rank_ranges(note.ranks), files_text(note.files)
     has = "has" if len(note.ranks) == 1 else "have"
     match note.kind:
         case NoteKind.RANKS_FROM_NAMES:
@@ -158,20 +158,6 @@ def path_text(problem: PathProblem, path: Path, near: str) -> str:
             return f"The folder {name} has no files that are named like traces, such as trace.json or trace.json.gz."
         case PathProblem.TOO_MANY:
             return f"{name} has more than {MOST_FILES} files. Give the folder of a single profile."
-
-
-def ranks_text(ranks: Sequence[int]) -> str:
-    """Return "rank 3", or "ranks 0, 2 to 5 and 7"."""
-    runs: list[list[int]] = []
-    for rank in sorted(ranks):
-        if runs and rank == runs[-1][-1] + 1:
-            runs[-1].append(rank)
-        else:
-            runs.append([rank])
-    parts = []
-    for run in runs:
-        parts += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {join(parts)}"
 
 
 def files_text(files: Sequence[str]) -> str:
