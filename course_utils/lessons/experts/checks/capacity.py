@@ -68,6 +68,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(chosen(rng, 5, 1, 1), 1, 1.0)
     yield case(chosen(rng, 0, 2, 4), 4, 1.0)
     yield in_a_row(case(chosen(rng, 8, 2, 4), 4, 1.0), case(chosen(rng, 8, 2, 4), 4, 1.0))
+    yield in_a_row(case(chosen(rng, 5, 2, 4), 4, 1.0), case(chosen(rng, 9, 1, 5), 5, 0.5))
     for factor in (0, -0.5):
         given = (torch.tensor([[0], [1]]), 2, factor)
         more = {"with_comm": False, "harness": error_of, "key": "no-room"}
