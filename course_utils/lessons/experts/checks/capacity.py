@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-KEPT = "what is kept"
+KEPT = "the result"
 
 
 def kept(function: Callable, experts: "Tensor", number: int, factor: float) -> object:

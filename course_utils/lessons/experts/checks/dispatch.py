@@ -27,7 +27,7 @@ from course_utils.words import ranks
 if TYPE_CHECKING:
     from torch import Tensor
 
-FIELDS = ("rows", "expert", "order", "sent", "received")
+FIELDS = tuple(f"Dispatched.{name}" for name in ("rows", "expert", "order", "sent", "received"))
 GRADIENT = "the gradient of tokens"
 
 
@@ -41,10 +41,10 @@ def dispatched(
     if not isinstance(result, (tuple, list)) or len(result) != len(FIELDS):
         return {FIELDS[0]: result}
     found = dict(zip(FIELDS, result, strict=True))
-    rows = found["rows"]
+    rows = found[FIELDS[0]]
     if getattr(rows, "requires_grad", False):
         (rows * gradient_for(rows, upstream)).sum().backward()
-        found["rows"] = rows.detach()
+        found[FIELDS[0]] = rows.detach()
     return found | {GRADIENT: gradient_of(tokens)}
 
 

@@ -14,7 +14,7 @@ from course_utils.words import ranks
 if TYPE_CHECKING:
     from torch import Tensor
 
-SHARED, OWN = "the gradients of shared", "the gradients of own"
+SHARED, OWN = "the gradient of shared", "the gradient of own"
 Gradients = Sequence["Tensor | None"]
 
 

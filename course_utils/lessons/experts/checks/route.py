@@ -14,7 +14,7 @@ from course_utils.words import count
 if TYPE_CHECKING:
     from torch import Tensor
 
-EXPERTS, WEIGHTS, GRADIENT = "the experts", "the weights", "the gradient of scores"
+EXPERTS, WEIGHTS, GRADIENT = "the tensor of experts", "the tensor of weights", "the gradient of scores"
 
 
 def routed(function: Callable, scores: "Tensor", k: int, bias: "Tensor | None", upstream: "Tensor") -> object:

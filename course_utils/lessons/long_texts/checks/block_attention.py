@@ -14,7 +14,7 @@ from course_utils.words import bytes_text
 if TYPE_CHECKING:
     from torch import Tensor
 
-RESULT = ("output", "log-sum-exp")
+RESULT = ("the output", "the log-sum-exp")
 ALL_ALIKE = {"large-scores": 1, "far-below": -1}
 """Key of a case whose scores are all very large, or all far below 0 → their sign."""
 
