@@ -51,7 +51,7 @@ class KnownInPart(metaclass=_KnownInPart):
     def unknown(cls, name: str) -> Exception:
         """The error for a name that this object does not have: VirtualRanksCannot where real ranks may know it."""
         if name[0].isupper() or name in cls.left_out:
-            return VirtualRanksCannot(f"Virtual ranks have no {cls.called}.{name}. `course.start(4)` starts real ones.")
+            return VirtualRanksCannot(f"Virtual ranks have no {cls.called}.{name}.")
         return AttributeError(f"{cls.__name__!r} object has no attribute {name!r}", name=name)
 
 
@@ -60,7 +60,7 @@ class MPIException(RuntimeError):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("Get_") or name.startswith("error_"):
-            raise VirtualRanksCannot(f"Virtual ranks have no MPI.Exception.{name}. `course.start(4)` starts real ones.")
+            raise VirtualRanksCannot(f"Virtual ranks have no MPI.Exception.{name}.")
         raise AttributeError(name)
 
 
@@ -374,7 +374,7 @@ class _Module(types.ModuleType):
             raise _no_world(name)
         if name.startswith("__"):
             raise AttributeError(name)
-        raise VirtualRanksCannot(f"Virtual ranks have no MPI.{name}. `course.start(4)` starts real ones.")
+        raise VirtualRanksCannot(f"Virtual ranks have no MPI.{name}.")
 
 
 def module(clock: Callable[[], float], request: type, comm: type) -> types.ModuleType:

@@ -41,7 +41,7 @@ from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import RunIsOver, Scheduler, VirtualRank
 from course_utils.trace.events import count_rounds
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.recorder import NO_LINE, SourceLine, learner_frame, virtual_clocks
+from course_utils.trace.recorder import SourceLine, learner_frame, outside_text, virtual_clocks
 from course_utils.trace.wait_graph import WaitGraph
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
@@ -193,7 +193,8 @@ class VirtualRanks(LastRun):
         rejected = next((r.error for r in replies if r.error and r.error.type == "VirtualRanksCannot"), None)
         if rejected:
             where = f" ({rejected.line})" if rejected.line else ""
-            raise CourseError(f"{rejected.message}{where}")
+            text = rejected.message.removesuffix(".")
+            raise CourseError(f"{text}{where}. `course.start(4)` starts ranks that are processes, with all of MPI.")
         if trouble := describe(replies, cause):
             raise RankError(trouble, ending_of((reply.kind for reply in replies), cause))
         run = replace(work.outcome(replies), replay=partial(snapshots_of_blocks, function, each))
@@ -511,13 +512,14 @@ def check_memory(size: int, nbytes: int) -> None:
         )
 
 
-def _waiting_line(left: BaseException) -> SourceLine:
-    """Where a rank stood still."""
+def _waiting_line(left: BaseException) -> str:
+    """Where a rank stood still, to put behind what it called."""
     traceback = left.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    frame = learner_frame(traceback.tb_frame if traceback else None)
-    return SourceLine(frame.f_code.co_filename, frame.f_lineno) if frame else NO_LINE
+    innermost = traceback.tb_frame if traceback else None
+    frame = learner_frame(innermost)
+    return str(SourceLine(frame.f_code.co_filename, frame.f_lineno)) if frame else outside_text(innermost)
 
 
 class _Output(io.TextIOBase):
