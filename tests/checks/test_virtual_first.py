@@ -209,7 +209,7 @@ def test_what_only_real_ranks_show_is_told_apart(four_ranks) -> None:
 
     verdict = verdict_on(find("rank_squared"), only_in_one_process, four_ranks)
     assert verdict.result == Result.WRONG and verdict.judged_on == JudgedOn(virtual=(1, 64), real=4)
-    assert "right on 1 to 64 virtual ranks; on your 4 ranks, rank 1 returned 0, expected 1" in str(verdict)
+    assert "right on 1 to 64 virtual ranks, but not on your 4 real ranks: rank 1 returned 0, expected 1" in str(verdict)
 
 
 def thread(comm):

@@ -35,8 +35,10 @@ from course_utils.ranks.links.traffic import Traffic, traffic_of
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, pack_or_explain, spread
 from course_utils.ranks.virtual import virtual_mpi
 from course_utils.ranks.virtual.block_snapshots import ObservedRun, Stretches, block_frames
-from course_utils.ranks.virtual.communicator import VirtualComm
+from course_utils.ranks.virtual.communicator import VirtualComm, VirtualGrid
+from course_utils.ranks.virtual.groups_and_grids import VirtualGroup, compute_dims
 from course_utils.ranks.virtual.virtual_network import OwnLinks, network_model_of
+from course_utils.ranks.virtual.virtual_persistent import MatchedMessage, VirtualPersistentRequest
 from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import RunIsOver, Scheduler, VirtualRank
 from course_utils.trace.events import count_rounds
@@ -389,7 +391,7 @@ class _VirtualCall:
         def work(me: VirtualRank) -> None:
             replies.append(self._run_rank(me, packed, shared or pack_or_explain(function, each[me.number])))
 
-        mpi = virtual_mpi.module(lambda: scheduler.current.clock, Request, VirtualComm)
+        mpi = virtual_mpi.module(lambda: scheduler.current.clock, Request, VirtualComm, **_more_of_mpi(scheduler))
         with virtual_mpi.replace_mpi(mpi), _capture_prints(scheduler), _record_phases(scheduler):
             scheduler.run(work)
         self.stuck = scheduler.stuck
@@ -435,6 +437,23 @@ class _VirtualCall:
         sent = [(rank.sent_bytes, rank.sent_messages) for rank in self.scheduler.ranks]
         own = {name: getattr(run, name) for name in ("results", "events", "seconds", "output", "noticed")}
         return VirtualRun(**own, network=self.scheduler.network_model.name, sent=sent)
+
+
+def _more_of_mpi(scheduler: Scheduler) -> dict[str, Any]:
+    """What further names `MPI` has on virtual ranks."""
+
+    def attach_buffer(buf: Any) -> None:
+        scheduler.current.attached = buf
+
+    def detach_buffer() -> Any:
+        attached, scheduler.current.attached = scheduler.current.attached, None
+        return attached
+
+    return {
+        **{"Attach_buffer": attach_buffer, "Detach_buffer": detach_buffer, "Compute_dims": compute_dims},
+        **{"Prequest": VirtualPersistentRequest, "Message": MatchedMessage, "Group": VirtualGroup},
+        **{"Cartcomm": VirtualGrid, "Get_processor_name": lambda: "a virtual rank"},
+    }
 
 
 def _hang_cause(waits: WaitGraph) -> BrokenOff:
