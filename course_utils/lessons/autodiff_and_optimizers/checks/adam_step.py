@@ -8,7 +8,7 @@ import numpy as np
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
 
-TOLERANCES = {"float64": 1e-7, "float32": 1e-4, "float16": 2e-2}
+TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 2e-2}
 DEFAULTS = {"rate": 0.001, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 LAYERS = ((6, 4), (4,), (4, 2))
 Arrays = Sequence[np.ndarray]
