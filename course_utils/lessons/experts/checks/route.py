@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.cases import in_a_row
+from course_utils.checks.cases import in_a_row, rejected
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.symptoms import error_of
 from course_utils.lessons.experts.checks.common import TOLERANCE
 from course_utils.words import count
 
@@ -95,8 +94,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield in_a_row(case(3, 4, 1), case(5, 6, 3))
     for k in (0, 5):
         scores = torch.tensor(rng.standard_normal((3, 4)))
-        more = {"with_comm": False, "harness": error_of, "key": "no-such-k"}
-        yield Case(f"k = {k} of 4 experts", [(scores, k)], ["CourseError"], **more)
+        yield rejected(f"k = {k} of 4 experts", (scores, k), key="no-such-k")
 
 
 EXERCISE = Exercise(

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.cases import REJECTED
+from course_utils.checks.cases import how_it_ended, rejected
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.checks.symptoms import error_of
+from course_utils.checks.promised_errors import Raises
 from course_utils.lessons.gpu_nodes.checks.batch import (
     ADDRESS,
     ASKED,
@@ -102,15 +102,14 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     no_sense += [{"tasks_per_node": 0}, {"name": "my job"}, {"partition": "gpu\n#SBATCH --uid=0"}, {"minutes": 0}]
     no_sense += [{"memory": "40 G"}]
     for options in no_sense:
-        more = {"with_comm": False, "harness": rejected, "key": REJECTED}
-        yield Case(f"slurm_script(…, **{options})", [(options,)], ["CourseError"], **more)
+        yield rejected(f"slurm_script(…, **{options})", (options,), harness=rejection)
     small = {"minutes": 5, "warn_seconds": 30}
     yield Case("sbatch --test-only", [("true", small)], None, with_comm=False, harness=taken_by_slurm, judge=_by_slurm)
 
 
-def rejected(function: Callable, options: Options) -> str:
-    """The name of the error that the learner's function raises, or "no error"."""
-    return error_of(lambda: function(COMMAND, **options))
+def rejection(function: Callable, options: Options) -> Raises:
+    """Which error the learner's function raises."""
+    return how_it_ended(lambda: function(COMMAND, **options))
 
 
 def _judge(outcome: Outcome) -> Finding | None:
