@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-KEPT = "what is kept"
+KEPT = "the result"
 
 
 def kept(function: Callable, experts: "Tensor", number: int, factor: float) -> object:
@@ -67,6 +67,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(chosen(rng, 5, 1, 1), 1, 1.0)
     yield case(chosen(rng, 0, 2, 4), 4, 1.0)
     yield in_a_row(case(chosen(rng, 8, 2, 4), 4, 1.0), case(chosen(rng, 8, 2, 4), 4, 1.0))
+    yield in_a_row(case(chosen(rng, 5, 2, 4), 4, 1.0), case(chosen(rng, 9, 1, 5), 5, 0.5))
     for factor in (0, -0.5):
         given = (torch.tensor([[0], [1]]), 2, factor)
         yield rejected(f"no room, factor {factor:g}", given, key="no-room")
