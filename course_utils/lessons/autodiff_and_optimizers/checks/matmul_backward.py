@@ -33,7 +33,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         label += f", {dtype}" * (dtype != "float64") + ", arrays that do not lie in one piece" * views
         given = (gradient, x, y)
         key = "stack" if gradient.ndim > 2 else ""
-        return Case(label, [given], [by_torch(*given)], with_comm=False, key=key)
+        parts = "the gradient of a", "the gradient of b"
+        return Case(label, [given], [by_torch(*given)], with_comm=False, key=key, parts=parts)
 
     n, k, m = (int(side) for side in rng.permutation([2, 3, 4, 5, 6])[:3])
     yield case((2, 3), (3, 4))

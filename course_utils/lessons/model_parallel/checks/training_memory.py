@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.cases import REJECTED
+from course_utils.checks.cases import how_it_ended, rejected
 from course_utils.checks.compare import describe
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.checks.symptoms import error_of
+from course_utils.checks.promised_errors import Raises
 from course_utils.lessons.model_parallel.memory_parts import Memory, Parallelism
 
 PLAIN = {"characters": 40, "width": 32, "heads": 4, "depth": 3, "context": 16}
@@ -47,9 +47,9 @@ def call(function: Callable, model: dict, layers: tuple[int, int], batch: int, l
     return found and found.parts()
 
 
-def rejection(function: Callable, *arguments: Any) -> str:
-    """The name of the error that such a call raises."""
-    return error_of(partial(call, function), *arguments)
+def rejection(function: Callable, *arguments: Any) -> Raises:
+    """Which error such a call raises."""
+    return how_it_ended(partial(call, function), *arguments)
 
 
 def counted(model: dict, layers: tuple[int, int], tensor: int) -> float:
@@ -113,8 +113,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for ways in ({"optimizer": "adagrad"}, {"precision": "float8"}, {"zero": 4}, {"zero": -1}):
         given = (PLAIN, (0, 99), 2, 8, DEFAULTS | ways)
         words = ", ".join(f"{name} {value}" for name, value in ways.items())
-        label = f"what does not exist: {words}"
-        yield Case(label, [given], ["CourseError"], with_comm=False, harness=rejection, key=REJECTED)
+        yield rejected(f"what does not exist: {words}", given, harness=rejection)
 
 
 def _in_another_order(case: Case, outcome: Outcome) -> bool:
