@@ -18,7 +18,7 @@ from course_utils.checks.registry import check_packages, find, own_answers
 from course_utils.checks.submission import Submission, read
 from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
-from course_utils.ranks.engine.notebook_cells import run_cells
+from course_utils.ranks.engine.notebook_cells import CellFailure, CellsReport, run_cells
 from course_utils.ranks.interface import RanksInterface
 from course_utils.ranks.run import Attempt
 from course_utils.ranks.start import start
@@ -76,18 +76,19 @@ def judge_exercises(
     def judged(name: str, result: Result, text: str) -> JudgedExercise:
         return JudgedExercise(name, result, f"{result} {name}: {text}")
 
-    trouble = ""  # with the cells
+    ran = RanCells()
     for name in exercises:
         exercise = find(name)
         running = _WithoutOwnAnswers(ranks(), hidden)
         search_ranks = (lambda: _WithoutOwnAnswers(others(), hidden)) if others else None
-        trouble = trouble or _run_all_cells(submission, running)
-        if name not in submission.answers:
-            yield judged(name, Result.NOT_BEGUN, "not in this notebook, or its cell cannot be read")
+        ran = ran if ran.trouble else _run_all_cells(submission, running)
+        if not ran.trouble and not ran.has(name, submission):
+            undefined = submission.undefined(name, ran.failures)
+            yield judged(name, undefined.result, str(undefined))
             continue
         try:
-            if trouble:
-                raise CourseError(trouble)
+            if ran.trouble:
+                raise CourseError(ran.trouble)
             with _checks_that_travel():
                 stages = [on_these(exercise, running, search_ranks)]
                 verdict = judge(exercise, submission.answer(name), stages, Options(hide=False))
@@ -99,18 +100,48 @@ def judge_exercises(
             yield JudgedExercise(name, verdict.result, str(verdict), verdict.question)
 
 
-def _run_all_cells(submission: Submission, running: RanksInterface) -> str:
-    """Run the notebook's cells on all ranks that have not run them, before a check and its limits.
+@dataclass(frozen=True)
+class RanCells:
+    """What the ranks say of a notebook's cells.
 
-    Says what went wrong with all of it.
+    Attributes:
+        trouble: what went wrong with all of it; "" where the cells ran to the end.
+        defined: names of functions that some rank has.
+        checked: exercises of which some rank was given a function.
+        failures: statements that ended with an error.
     """
-    arguments = [(submission.cells,)] * running.world_size
+
+    trouble: str = ""
+    defined: frozenset[str] = frozenset()
+    checked: frozenset[str] = frozenset()
+    failures: tuple[CellFailure, ...] = ()
+
+    def has(self, exercise: str, submission: Submission) -> bool:
+        """Whether there is a function that can be judged."""
+        return exercise in self.checked or submission.answers.get(exercise) in self.defined
+
+
+def _run_all_cells(submission: Submission, running: RanksInterface) -> RanCells:
+    """Run the notebook's cells on all ranks that have not run them, before a check and its limits."""
+    arguments = [(submission.cells, tuple(submission.answers.values()))] * running.world_size
     try:
         with _checks_that_travel():
             ran = running.attempt(run_cells, arguments, with_comm=False, patience=CELLS_SECONDS, limit=CELLS_SECONDS)
     except CourseError as error:
-        return str(error)
-    return f"the notebook's cells do not run to the end: {ran.trouble.strip()}" if ran.trouble else ""
+        return RanCells(str(error))
+    if ran.trouble:
+        return RanCells(f"the notebook's cells do not run to the end: {ran.trouble.strip()}")
+    reports = [reply.value for reply in ran.replies if isinstance(reply.value, CellsReport)]
+    return RanCells(
+        defined=frozenset(name for report in reports for name in _each(report.defined, str)),
+        checked=frozenset(name for report in reports for name in _each(report.checked, str)),
+        failures=tuple(failure for report in reports for failure in _each(report.failures, CellFailure)),
+    )
+
+
+def _each(values: Any, kind: type) -> list:
+    """Those that are of a kind, of values that came from the ranks of a stranger."""
+    return [value for value in values if isinstance(value, kind)] if isinstance(values, tuple) else []
 
 
 class _WithoutOwnAnswers:

@@ -13,6 +13,8 @@ from course_utils.errors import CourseError
 LARGEST = 256 << 20
 """Bytes of a notebook; one that shows pictures may have a hundred million."""
 _ABOUT_PYTHON = re.compile(r"%%(time|timeit|capture|prun)\b")
+_HERE_AND_ON_THE_RANKS = re.compile(r"%%px\b.*\s--local\b")
+_ON_THE_RANKS = re.compile(r"%%px\b")
 _A_FILE = re.compile(r"%%(?:writefile|file)\s+(-a\s+)?(\S+)\s*$")
 _A_STATEMENT = re.compile(r"^(\s*)%time\s+(?=\S)", re.MULTILINE)
 
@@ -23,15 +25,38 @@ def code_cells(notebook: Path) -> list[str]:
     Raises:
         CourseError: there is no such file, or it is not a notebook, or no plain file.
     """
+    return [source for kind, source in cells_of(notebook) if kind == "code"]
+
+
+def cells_of(notebook: Path) -> list[tuple[str, str]]:
+    """The kinds ("code", "markdown", "raw") and sources of a notebook's cells, in order.
+
+    Formats 2 and 3, which JupyterLab still opens, keep their cells on worksheets. nbformat could convert them, but it
+    rejects much of what Jupyter opens.
+
+    Raises:
+        CourseError: there is no such file, or it is not a notebook, or no plain file.
+    """
     try:
-        cells = json.loads(_text_of(notebook))["cells"]
-        return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        content = json.loads(_text_of(notebook))
+        sheets = content["worksheets"] if "cells" not in content else [content]
+        cells = [cell for sheet in sheets for cell in sheet["cells"]]
+        return [(cell["cell_type"], _source_of(cell)) for cell in cells]
     except (ValueError, KeyError, TypeError, RecursionError, MemoryError):  # a UnicodeDecodeError is a ValueError
         raise CourseError(f"{notebook} is not a notebook.") from None
 
 
+def _source_of(cell: dict) -> str:
+    """A cell's text; only code has to have one, which formats 2 and 3 call its input."""
+    if cell["cell_type"] == "code":
+        return "".join(cell["input"] if "input" in cell else cell["source"])
+    return "".join(map(str, cell.get("source") or ""))
+
+
 def _text_of(notebook: Path) -> str:
     """The text of a plain file, which is neither a link to something else, nor endless, nor waits for a writer.
+
+    JSON is UTF-8, but editors have written UTF-16 with a mark at the beginning, and Windows' own letters.
 
     Raises:
         CourseError: it is none.
@@ -43,15 +68,19 @@ def _text_of(notebook: Path) -> str:
                 raise CourseError(f"{notebook} is not a file.")
             if about.st_size > LARGEST:
                 raise CourseError(f"{notebook} has {about.st_size:,} bytes: too many for a notebook.")
-            return file.read(LARGEST).decode("utf-8-sig")  # some editors begin a file with a mark
+            data = file.read(LARGEST)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise CourseError(f"{notebook} is a link; hand in the file itself.") from None
         raise CourseError(f"{notebook} cannot be read: {error.strerror}.") from None
+    try:
+        return data.decode(json.detect_encoding(data), "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
 
 
 def in_python(cell: str) -> str:
-    """A cell as IPython would hand it to Python, line by line. One that is in another language becomes empty.
+    """A cell as IPython would hand it to Python, line by line. One that is in a different language becomes empty.
 
     What magics of time are about is run, and what is to become a file is written.
     """
@@ -61,11 +90,19 @@ def in_python(cell: str) -> str:
     if file := _A_FILE.match(first):
         return f"open({file[2]!r}, {'a' if file[1] else 'w'!r}, encoding='utf-8').write({rest!r})\n"
     if first.startswith("%%"):
-        cell = f"#\n{rest}" if _ABOUT_PYTHON.match(first) else ""
+        is_python = _ABOUT_PYTHON.match(first) or _HERE_AND_ON_THE_RANKS.match(first)
+        cell = f"#\n{rest}" if is_python else ""
+    blank = len(cell) - len(cell.lstrip("\n"))  # IPython leaves them out, and all lines behind would be misnumbered
     try:
-        return TransformerManager().transform_cell(_A_STATEMENT.sub(r"\1", cell))
+        return "\n" * blank + TransformerManager().transform_cell(_A_STATEMENT.sub(r"\1", cell))
     except Exception:  # a mistake, which Python will find as well
         return cell
+
+
+def runs_on_ranks_only(cell: str) -> bool:
+    """Whether a cell is for the ranks, so that the notebook itself does not have what it defines."""
+    first = cell.lstrip().partition("\n")[0]
+    return bool(_ON_THE_RANKS.match(first)) and not _HERE_AND_ON_THE_RANKS.match(first)
 
 
 def function_text(source: str, name: str) -> str | None:

@@ -4,19 +4,23 @@ The one reader of `course check NOTEBOOK` and of `course grade`: which function 
 """
 
 import ast
+import builtins
 import functools
 import inspect
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from course_utils.checks.notebook import code_cells, in_python
+from course_utils.checks.notebook import cells_of, in_python, runs_on_ranks_only
 from course_utils.checks.registry import declared
+from course_utils.checks.undefined_answer import Undefined, UndefinedAnswer
 from course_utils.errors import CourseError
-from course_utils.ranks.engine.notebook_cells import Answer, Cells
+from course_utils.ranks.engine.notebook_cells import Answer, CellFailure, Cells
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _STATEMENTS_WITH_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+_A_DEFINITION = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -25,16 +29,21 @@ class Submission:
 
     Attributes:
         name: of the file.
-        cells: every code cell up to the last that an answer needs, as Python: what is IPython's has become calls of
-            `get_ipython()`.
+        cells: the code cells that are run, as Python: what is IPython's has become calls of `get_ipython()`.
         answers: exercise → the name that the notebook gives to its function; "" where it has none.
         signatures: of functions whose parameters can be read.
+        numbers: of the cells, as they are counted among the notebook's code cells.
+        defined_by: name → the last statement that defines it, by its cell's index and its line.
+        unread: name → why the cell that should define it does not.
     """
 
     name: str
     cells: Cells
     answers: dict[str, str]
     signatures: dict[str, inspect.Signature] = field(default_factory=dict)
+    numbers: tuple[int, ...] = ()
+    defined_by: dict[str, tuple[int, int]] = field(default_factory=dict)
+    unread: dict[str, UndefinedAnswer] = field(default_factory=dict)
 
     @property
     def lessons(self) -> set[str]:
@@ -56,6 +65,16 @@ class Submission:
         name = self.answers[exercise]
         return Answer(exercise, name, self.cells, self.signatures.get(name))
 
+    def undefined(self, exercise: str, failures: tuple[CellFailure, ...] = ()) -> UndefinedAnswer:
+        """Why there is no function for an exercise once the cells have run, with these failures."""
+        name = self.answers.get(exercise, exercise)
+        cell, line = self.defined_by.get(name, (-1, 0))
+        for failure in failures:
+            if failure.cell == cell and failure.line in (line, 0):
+                why = Undefined.RAISED if failure.line else Undefined.CUT_OFF
+                return UndefinedAnswer(name, why, self.numbers[cell], failure.line, message=failure.message)
+        return self.unread.get(name, UndefinedAnswer(name))
+
 
 def read(notebook: Path) -> Submission:
     """Read a submission.
@@ -63,35 +82,153 @@ def read(notebook: Path) -> Submission:
     Raises:
         CourseError: the file is not a notebook, or answers no exercise.
     """
-    cells: list[tuple[str, str]] = []
-    checked: dict[str, str] = {}
-    needed: dict[str, int] = {}  # the last cell that each name's function needs
-    imported: set[str] = set()
-    signatures: dict[str, inspect.Signature] = {}
-    for number, written in enumerate(code_cells(notebook), start=1):
+    reading = _Reading(notebook.name)
+    for kind, written in cells_of(notebook):
+        if kind == "code":
+            reading.add_code(written)
+        else:
+            reading.add_unread(written, UndefinedAnswer("", Undefined.NO_CODE))
+    submission = reading.submission()
+    if not submission.answers:
+        raise CourseError(f"{notebook} answers no exercise of the course.")
+    return submission
+
+
+class _Reading:
+    """What has been found in a notebook's cells so far."""
+
+    def __init__(self, notebook: str) -> None:
+        self._notebook, self._number = notebook, 0
+        self._cells: list[tuple[str, str]] = []  # those that are Python, and will be run
+        self._numbers: list[int] = []
+        self._signatures: dict[str, inspect.Signature] = {}
+        self._defined_by: dict[str, tuple[int, int]] = {}
+        self._unread: dict[str, UndefinedAnswer] = {}
+        self._checked: dict[str, str] = {}  # exercise → the name of the function that was given to its check
+        self._needed: dict[str, int] = {}  # the last cell that each name's function needs
+        self._imported: set[str] = set()
+        self._names: list[tuple[set[str], set[str]]] = []  # of each cell, those that it uses and those that it binds
+        self._names_of_check = {"check"}
+        self._is_checked_indirectly = False  # in a loop, or by a function of the notebook's own
+        self._texts: list[str] = []
+
+    def submission(self) -> Submission:
+        """The notebook, once all cells have been added."""
+        answers = self._answers()
+        cells = self._cells_to_run(answers)
+        return Submission(
+            self._notebook, cells, answers, self._signatures, tuple(self._numbers), self._defined_by, self._unread
+        )
+
+    def add_unread(self, written: str, why: UndefinedAnswer) -> None:
+        """A cell of which nothing is run: what it seems to define is missing for this reason."""
+        for name in _A_DEFINITION.findall(written):
+            if name in _lesson_of():
+                self._unread[name] = replace(why, function=name)
+
+    def add_code(self, written: str) -> None:
+        """A code cell."""
+        self._number += 1
+        if runs_on_ranks_only(written):
+            self.add_unread(written, UndefinedAnswer("", Undefined.ON_RANKS_ONLY, self._number))
         source = in_python(written)
         try:
             tree = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # what it defines is then missing
-            continue
-        for node in _statements(tree.body):
-            for exercise, function in _checks(node):
-                checked[exercise] = function
-                needed[function] = len(cells)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            self.add_unread(written, _unreadable(self._number, source, error))
+            return
+        self._add_names(list(ast.walk(tree)))  # first, because reading signatures takes the defaults away
+        for statement in tree.body:
+            self._add_statement(statement)
+        self._cells.append((f"cell {self._number} of {self._notebook}", source))
+        self._numbers.append(self._number)
+
+    def _add_statement(self, statement: ast.stmt) -> None:
+        """Note what a statement of a cell has checked, and the names that it binds."""
+        self._add_checks(statement)
+        for node in _statements([statement]):
             for name in _bound(node):
-                needed[name] = len(cells)
-                (imported.add if isinstance(node, ast.Import | ast.ImportFrom) else imported.discard)(name)
-                signatures.pop(name, None)
+                self._needed[name] = len(self._cells)
+                self._defined_by[name] = len(self._cells), statement.lineno
+                change = self._imported.add if isinstance(node, ast.Import | ast.ImportFrom) else self._imported.discard
+                change(name)
+                self._signatures.pop(name, None)
                 if isinstance(node, ast.FunctionDef) and not node.decorator_list and (known := _signature(node.args)):
-                    signatures[name] = known
-        cells.append((f"cell {number} of {notebook.name}", source))
-    own = needed.keys() - imported  # what is imported is an earlier lesson's, unless the notebook has it checked
-    answers = {name: name for name in own if name in _lesson_of()}
-    answers |= {name: function for name, function in checked.items() if name in _lesson_of()}
-    if not answers:
-        raise CourseError(f"{notebook} answers no exercise of the course.")
-    last = max((needed[function] for function in answers.values() if function in needed), default=-1)
-    return Submission(notebook.name, tuple(cells[: last + 1]), answers, signatures)
+                    self._signatures[name] = known
+
+    def _add_checks(self, statement: ast.stmt) -> None:
+        """Note the functions that a statement has checked; a function without a name is called as its exercise."""
+        parts = list(ast.walk(statement))
+        aliases = [alias for part in parts if isinstance(part, ast.ImportFrom) for alias in part.names]
+        self._names_of_check |= {alias.asname for alias in aliases if alias.name == "check" and alias.asname}
+        indirect = {id(part) for part in parts if self._is_check(part)}
+        for part in parts:
+            if isinstance(part, ast.Call) and self._is_check(part.func):
+                given = dict(zip(("name", "function"), part.args))
+                given |= {keyword.arg: keyword.value for keyword in part.keywords if keyword.arg}
+                match given.get("name"), given.get("function"):
+                    case ast.Constant(str(exercise)), function:
+                        indirect.discard(id(part.func))
+                        self._checked[exercise] = function.id if isinstance(function, ast.Name) else exercise
+                        self._needed[self._checked[exercise]] = len(self._cells)
+        inside = (part for part in parts if isinstance(part, (*_DEFINITIONS, ast.Lambda)))
+        indirect |= {id(part) for definition in inside for part in ast.walk(definition) if self._is_check(part)}
+        self._is_checked_indirectly |= bool(indirect)
+
+    def _add_names(self, parts: list[ast.AST]) -> None:
+        """Note the names and the texts of a cell."""
+        names = [part for part in parts if isinstance(part, ast.Name)]
+        used = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+        stored = {name.id for name in names if not isinstance(name.ctx, ast.Load)}
+        arguments = {part.arg for part in parts if isinstance(part, ast.arg)}
+        bound = {name for part in parts if isinstance(part, ast.stmt) for name in _bound(part)}
+        self._names.append((used, stored | arguments | bound))
+        self._texts += [part.value for part in parts if isinstance(part, ast.Constant) and type(part.value) is str]
+
+    def _is_check(self, part: ast.AST) -> bool:
+        match part:
+            case ast.Attribute(attr="check", ctx=ast.Load()):
+                return True
+            case ast.Name(id=name, ctx=ast.Load()):
+                return name in self._names_of_check
+        return False
+
+    def _answers(self) -> dict[str, str]:
+        """Exercise → the name of its function. What is imported is an earlier lesson's, unless it was checked."""
+        own = self._needed.keys() - self._imported
+        answers = {name: name for name in (*self._unread, *own) if name in _lesson_of()}
+        if self._is_checked_indirectly:
+            answers |= {name: name for name in self._texts if name in _lesson_of()}
+        return answers | {name: function for name, function in self._checked.items() if name in _lesson_of()}
+
+    def _cells_to_run(self, answers: dict[str, str]) -> Cells:
+        """The cells up to the last that is needed.
+
+        These are all of them if a function is taken as it is at the end. Of the cells behind the last check, those with
+        a helper that nothing before them defines are needed, too.
+        """
+        if self._is_checked_indirectly or answers.keys() - self._checked.keys() - self._unread.keys():
+            return tuple(self._cells)
+        last = max((self._needed[function] for function in answers.values() if function in self._needed), default=-1)
+        while last >= 0 and (behind := self._helpers_behind(last)):
+            last = max(behind)
+        return tuple(self._cells[: last + 1])
+
+    def _helpers_behind(self, last: int) -> list[int]:
+        """The cells behind this one that bind a name which the cells up to it use and do not bind."""
+        used = {name for names, _ in self._names[: last + 1] for name in names}
+        bound = {name for _, names in self._names[: last + 1] for name in names}
+        missing = used - bound - vars(builtins).keys()
+        return [number for number in range(last + 1, len(self._names)) if self._names[number][1] & missing]
+
+
+def _unreadable(number: int, source: str, error: Exception) -> UndefinedAnswer:
+    """A cell that is no Python: at which line, and what Python says of it."""
+    line = error.lineno or 0 if isinstance(error, SyntaxError) else 0
+    lines = source.splitlines()
+    code = lines[line - 1] if 0 < line <= len(lines) else ""
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    return UndefinedAnswer("", Undefined.SYNTAX_ERROR, number, line, code, message)
 
 
 @functools.cache
@@ -109,18 +246,8 @@ def _statements(nodes: list[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _statements(getattr(node, name, []))
 
 
-def _checks(node: ast.stmt) -> Iterator[tuple[str, str]]:
-    """(exercise, name of the function) of what a statement has checked; a function without a name is called as it."""
-    if isinstance(node, _DEFINITIONS):
-        return
-    for part in ast.walk(node):
-        match part:
-            case ast.Call(ast.Attribute(attr="check") | ast.Name("check"), [ast.Constant(str(exercise)), function]):
-                yield exercise, function.id if isinstance(function, ast.Name) else exercise
-
-
 def _bound(node: ast.stmt) -> list[str]:
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+    if isinstance(node, _DEFINITIONS):
         return [node.name]
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name.partition(".")[0] for alias in node.names]

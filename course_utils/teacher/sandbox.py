@@ -9,6 +9,7 @@ Source: bubblewrap, https://github.com/containers/bubblewrap, its manual bwrap(1
 
 import functools
 import itertools
+import json
 import os
 import shutil
 import subprocess
@@ -20,16 +21,13 @@ from pathlib import Path
 
 from course_utils import system
 from course_utils.ranks.links.network import no_namespaces
-from course_utils.ranks.processes.launch_ranks import find_mpiexec
 from course_utils.teacher.system_calls import library, write_filter
+from course_utils.teacher.visible_files import visible_files
 
 PACKAGES, HOME, LINE = "/course", "/home/learner", "/line"
 """In the box: where the course lies, the writable folder, and the socket to the grader."""
 _NAME = "box"  # of its machine
 _FILTER = "system_calls"
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
-_SETTINGS = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "fonts", "openmpi", "mpich")
-_PROCESSORS = ("/sys/devices/system/cpu", "/sys/devices/system/node")  # MPI and torch count the cores
 _NOBODY = 65534
 _ROOTS_USERS = 1_900_000_000
 """Users from here on own no file: where root grades, each set of ranks has one of its own, of the many of a process."""
@@ -38,6 +36,8 @@ _numbers = itertools.count()
 _FIRST_TO_END = ("choom", "--adjust", "1000", "--")
 """When memory is short, the kernel ends first what is in the box."""
 _IN_MEMORY = str(1 << 30)  # bytes that each writable folder may hold
+_PROBE = "import json, os, sys; print(json.dumps([os.getuid(), *filter(os.path.lexists, sys.argv[1:])]))"
+"""Run in a box: which user it is, and which of these paths it sees."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Sandbox:
         mounts = []
         for writable in ("/tmp", HOME):  # first: the course may be installed in folders below them
             mounts += ["--perms", "1777", "--size", _IN_MEMORY, "--tmpfs", writable]
-        mounts += [*_mounts(), "--perms", "1777", "--size", _IN_MEMORY, "--tmpfs", "/dev/shm"]
+        mounts += [*visible_files().mounts(), "--perms", "1777", "--size", _IN_MEMORY, "--tmpfs", "/dev/shm"]
         mounts += ["--ro-bind", str(self.folder / "package"), PACKAGES]
         for name in ("passwd", "group", "hosts", "nsswitch.conf"):
             mounts += ["--ro-bind", str(etc / name), f"/etc/{name}"]
@@ -113,10 +113,17 @@ def obstacle() -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         box = Sandbox.of(Path(folder))
         (box.folder / "package").mkdir()
-        probe = box.command([sys.executable, "-c", "import os; print(os.getuid())"])
+        probe = box.command([sys.executable, "-c", _PROBE, *visible_files().evidence()])
         done = subprocess.run(probe, capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode == 0 and done.stdout.strip() == str(box.user):
-        return None
+    if done.returncode == 0:
+        user, *in_sight = json.loads(done.stdout)
+        if in_sight:
+            return (
+                f"The sandbox would show {in_sight[0]}, which belongs to a copy of the course with its solutions. "
+                "Move that copy out of the folders of the system and of Python."
+            )
+        if user == box.user:
+            return None
     last_line = (done.stderr.strip() or "no reason given").splitlines()[-1]
     return f"bubblewrap cannot make a box: {no_namespaces(last_line)}"
 
@@ -140,43 +147,3 @@ def _as(user: int) -> list[str]:
         return []
     ids = [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
     return ["setpriv", *ids, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
-
-
-def _mounts() -> list[str]:
-    """What is in sight of the system and of Python; nothing of it can be written."""
-    mounts = _folders_above(Path("/etc/x")) + _folders_above(Path(_PROCESSORS[0]))
-    for path in _SYSTEM:
-        if os.path.islink(path):
-            mounts += ["--symlink", os.readlink(path), path]
-        elif os.path.isdir(path):
-            mounts += ["--ro-bind", path, path]
-    for name in _SETTINGS:
-        mounts += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    for path in _PROCESSORS:
-        mounts += ["--ro-bind-try", path, path]
-    mounts += ["--proc", "/proc", "--dev", "/dev"]
-    for folder in _of_python():
-        mounts += [*_folders_above(folder), "--ro-bind", str(folder), str(folder)]
-    package = Path(__file__).resolve().parents[1]
-    if any(package.is_relative_to(mounted) for mounted in (*_of_python(), *map(Path, _SYSTEM))):
-        mounts += ["--tmpfs", str(package)]  # installed beside other packages; the answers stand in it
-    return mounts
-
-
-def _folders_above(path: Path) -> list[str]:
-    """Folders that the box's user may look into; else bubblewrap makes them for nobody but itself."""
-    above = [str(parent) for parent in reversed(path.parents) if len(parent.parts) > 1]
-    return [word for folder in above for word in ("--perms", "0755", "--dir", folder)]
-
-
-@functools.cache
-def _of_python() -> tuple[Path, ...]:
-    """Folders of Python, its packages and MPI that do not lie within another of them, or in the system's."""
-    named = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]
-    named += [str(Path(program).resolve().parents[1]) for program in (sys.executable, find_mpiexec())]
-    named += [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
-    named += filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))
-    folders = {Path(name) for name in named} | {Path(name).resolve() for name in named}
-    folders = {folder for folder in folders if folder.is_dir() and len(folder.parts) > 1}
-    outside = {folder for folder in folders if not any(folder.is_relative_to(system) for system in _SYSTEM)}
-    return tuple(sorted(folder for folder in outside if outside.isdisjoint(folder.parents)))

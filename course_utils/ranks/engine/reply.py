@@ -75,6 +75,7 @@ class Reply:
         need: what the rank waited for there; None where that is not known.
         never_waited_for: the requests that this rank began and left open, each with its line.
         notes: what went well on this rank by luck only: "no call waits for Isend(dest=1)".
+        unfreed: what this rank made and nobody freed, in words, where that is no matter of one or two communicators.
         uncounted: the names of calls that may have moved something of which there is no event.
         began, ended: when the run did so on this rank, on the clock whose readings `events` carry.
         computing: whether the rank used the processor when it was interrupted.
@@ -92,6 +93,7 @@ class Reply:
     output: str = ""
     never_waited_for: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unfreed: tuple[str, ...] = ()
     uncounted: tuple[str, ...] = ()
     began: float = 0.0
     ended: float = 0.0
