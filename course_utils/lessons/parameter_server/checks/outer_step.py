@@ -57,7 +57,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         expected = [dict(zip(ARRAYS, (weights, weights, moved), strict=True))] * size
         cost = Cost(messages=0, collectives=1 if size > 1 else None)
         more = {"tolerance": 1e-10 if dtype == "float64" else 1e-4, "harness": called_so, "judge": weights_once}
-        return Case(label, arguments, expected, may_change=(0, 1, 2), cost=cost, **more)
+        key = "defaults" if settings is None else ""
+        return Case(label, arguments, expected, may_change=(0, 1, 2), cost=cost, key=key, **more)
 
     def drawn() -> dict[str, float]:
         return {"rate": round(float(rng.uniform(0.3, 0.9)), 2), "momentum": round(float(rng.uniform(0.4, 0.8)), 2)}
