@@ -18,14 +18,32 @@ from course_utils.lessons.gpu_nodes.checks.slurm_options import SBATCH, SRUN, Un
 SIGNALS = {"TERM": "SIGTERM", "SIGTERM": "SIGTERM", "15": "SIGTERM"}
 
 SCRIPT, TEXT, READ = "the script", "its text", "sbatch's answer to the script"
-NODES, TASKS, GPUS, CORES = "the number of nodes", "the number of tasks on each node", "the number of GPUs on each node", "the number of cores of each task"
+NODES, TASKS, GPUS, CORES = (
+    "the number of nodes",
+    "the number of tasks on each node",
+    "the number of GPUs on each node",
+    "the number of cores of each task",
+)
 MINUTES, REQUEUE = "the number of minutes", "the permission to queue the job again"
-SIGNAL, HEARD_BY, SECONDS = "the signal", "the receiver of the signal", "the number of seconds from the signal to the end"
-OPEN_MODE, OUTPUT, PARTITION, NAME = "the value of --open-mode", "the file of the output", "the partition", "the job's name"
+SIGNAL, HEARD_BY, SECONDS = (
+    "the signal",
+    "the receiver of the signal",
+    "the number of seconds from the signal to the end",
+)
+OPEN_MODE, OUTPUT, PARTITION, NAME = (
+    "the value of --open-mode",
+    "the file of the output",
+    "the partition",
+    "the job's name",
+)
 TOLD, ADDRESS, PORT, THREADS = "the command that srun starts", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"
 MEMORY, REASON, FURTHER_RUN = "the memory of each node", "the reason", "run {}"
 SRUN_CORES, OTHERS = "the number of cores that srun gives to each task", "the value of srun's --kill-on-bad-exit"
-WAIT, EXPORT, STARTED = "the value of srun's --wait", "the value of srun's --export", "the number of tasks that srun starts"
+WAIT, EXPORT, STARTED = (
+    "the value of srun's --wait",
+    "the value of srun's --export",
+    "the number of tasks that srun starts",
+)
 OWN = "srun's own options"
 CODE, ASKED = "the exit code", "the list of scontrol's calls after srun"
 NO_SLURM = "no Slurm"

@@ -20,7 +20,11 @@ IMAGES = 1437
 NAMES = ("first", "second", "third", "fourth", "fifth")
 STARTS = tuple(f"the {name} start" for name in NAMES)
 ENDED, LEFT_AFTER, THERE = "the end", "the step of the interruption", "the checkpoint at the end"
-BATCHES, WRITTEN, WRITTEN_AFTER = "the list of batches", "the list of checkpoints", "the list of steps before a checkpoint"
+BATCHES, WRITTEN, WRITTEN_AFTER = (
+    "the list of batches",
+    "the list of checkpoints",
+    "the list of steps before a checkpoint",
+)
 RESUMED, STEPS, LOSSES = "resumed_at", "steps", "the list of losses"
 DIED, INTERRUPTED, FINISHED, REJECTED = "killed", "interrupted", "finished", "an error"
 ON_DISK = "on the disk"
