@@ -50,11 +50,11 @@ class SecondRecord:
 
     def complete(self, reply: Reply) -> Reply:
         """The reply with the events as they were recorded, and with what went past the recorder."""
-        self._in_task = False
         kept = self._events[: len(reply.events)] if reply.leaves_threads else self._events
         if kept != reply.events[: len(kept)] or len(kept) < len(reply.events):
             self._note("a changed record of its messages")
             reply.events = kept
+        self._in_task = False
         reply.bypassed = tuple(self._bypassed)
         return reply
 
@@ -77,7 +77,7 @@ class SecondRecord:
             if recorder.events is before and len(before) > number:
                 self._events.append(before[number])
 
-        _names_of(Recorder)["add"] = add
+        setattr(Recorder, add.__name__, add)
 
     def _note_calls_of(self, owner: type) -> None:
         names = _names_of(owner)
