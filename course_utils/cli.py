@@ -19,6 +19,7 @@ from course_utils.lessons.profiling.dumps.recorder_sentences import dumps_text
 from course_utils.lessons.profiling.dumps.recorder_waits import first_ranks
 from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
 from course_utils.syllabus import ROOT
+from course_utils.teacher.handed_in.portal_names import Portal
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, help=__doc__
@@ -129,16 +130,38 @@ def exercises(
 
 @app.command()
 def grade(
-    submissions: Annotated[list[Path], typer.Argument(help="notebooks that were handed in, or folders of them")],
+    submissions: Annotated[
+        list[Path],
+        typer.Argument(help="what was handed in: the zip of Moodle, Canvas or ILIAS, folders, notebooks"),
+    ],
     out: Annotated[Path | None, typer.Option(help="the table of marks; without it, a new file marks.csv")] = None,
+    add: Annotated[
+        Path | None, typer.Option(help="a table of marks to go on with: only what is new or changed is run")
+    ] = None,
     feedback: Annotated[Path | None, typer.Option(help="a folder for each learner's feedback")] = None,
+    class_list: Annotated[
+        Path | None,
+        typer.Option(
+            "--class", help="the class as a CSV table of names, ids, e-mail addresses, or the export of a portal"
+        ),
+    ] = None,
+    due: Annotated[str | None, typer.Option(help="what came later is marked as late: 2026-11-03T23:59")] = None,
+    portal: Annotated[
+        Portal | None,
+        typer.Option("--for", help="whose import to write a table for; without it, the one that named the files"),
+    ] = None,
     ranks: Annotated[int, typer.Option(min=1, help="the number of ranks that each notebook is run on")] = 4,
     trusted: Annotated[bool, typer.Option("--trusted", help="run them as yourself, without a sandbox")] = False,
 ) -> None:
-    """Grade notebooks of strangers, each in a sandbox."""
-    from course_utils.teacher.grade_class import grade_class
+    """Grade notebooks of strangers, each in a sandbox.
 
-    grade_class(submissions, out, feedback, ranks, trusted)
+    `course grade class.zip` runs all that is in it. It writes a table of marks, one with a row for each learner, and
+    one that the learning platform imports.
+    """
+    from course_utils.teacher.grade_class import ClassOptions, grade_class, seconds_of
+
+    options = ClassOptions(class_list, add, seconds_of(due) if due else None, portal)
+    grade_class(submissions, out, feedback, ranks, trusted, options)
 
 
 @app.command()

@@ -22,6 +22,12 @@ def count(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}{'es' if thing.endswith(('s', 'tch')) else 's'}"
 
 
+def ordinal(number: int) -> str:
+    """A number as a place in a row: "1st", "2nd", "3rd", "11th", "22nd"."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
 def printable(text: str) -> str:
     """The text with halves of characters spelled out, as names of old files have them: a notebook cannot show these."""
     return text.encode(errors="backslashreplace").decode()
@@ -112,6 +118,11 @@ def rank_ranges(ranks: Iterable[int], most: int | None = None) -> str:
 def capital(clause: str) -> str:
     """A clause as it begins a sentence."""
     return f"{clause[0].upper()}{clause[1:]}"
+
+
+def uncapital(sentence: str) -> str:
+    """A sentence as it goes on in the middle of another one."""
+    return f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def as_sentences(*texts: str) -> str:

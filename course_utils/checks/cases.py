@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from course_utils.checks.compare import describe
 from course_utils.checks.exercise import Case
-from course_utils.checks.symptoms import error_of
+from course_utils.checks.promised_errors import Raises
+from course_utils.errors import CourseError
+from course_utils.ranks.engine.reply import describe_exception
 
 AFTER_ANOTHER_CALL = "after-another-call"
 """The key of cases in which the function was called before."""
@@ -68,10 +71,24 @@ def in_a_row(before: Case, case: Case) -> Case:
         arguments=list(zip(before.arguments, case.arguments, strict=True)),
         expected=[list(both) for both in zip(before.expected or (), case.expected or (), strict=True)],
         may_change=(0, 1) if case.may_change else (),
+        calls=("in its first call", "in its second call"),
         harness=partial(both_calls, case.harness or called),
         cost=None,
         judge=None,
     )
+
+
+def calls_twice(case: Case) -> bool:
+    """Whether the case's arguments are those of one call and those of the next."""
+    return isinstance(case.harness, partial) and case.harness.func is both_calls
+
+
+def harness_of(case: Case) -> Callable | None:
+    """What calls the learner's function in a case, inside what repeats it; None where the case calls it itself."""
+    harness = case.harness
+    while isinstance(harness, partial) and harness.func in (both_calls, called_twice):
+        harness = harness.args[0]
+    return None if harness in (called, how_it_ended) else harness
 
 
 def called(function: Callable, *given: object) -> object:
@@ -90,8 +107,34 @@ def one_after_another(function: Callable, calls: Iterable[tuple]) -> list:
     return [function(*given) for given in calls]
 
 
-def rejections(name: str, calls: Iterable[tuple]) -> Iterator[Case]:
-    """A case for each call that the function `name` must reject with a CourseError."""
+def how_it_ended(function: Callable, *arguments: object) -> Raises:
+    """Call the learner's function, and tell how that ended. The line that the exercise came with raises as ever."""
+    try:
+        returned = function(*arguments)
+    except Exception as error:
+        if isinstance(error, NotImplementedError):
+            raise
+        known = ("builtins", CourseError.__module__)
+        name = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ in known)
+        own = describe_exception(error)
+        return Raises(name, bool(own.message.strip()), "", own.type, own.message, own.line)
+    return Raises("", returned=describe(returned))
+
+
+def rejected(label: str, given: tuple, error: str = "CourseError", **more: Any) -> Case:
+    """A case in which the docstring promises an error.
+
+    Args:
+        label: what is special in it, in words.
+        given: the arguments of the call.
+        error: the name of the error.
+        more: fields of the case, in the place of those of a function that needs no ranks.
+    """
+    fields = {"with_comm": False, "harness": how_it_ended, "key": REJECTED, **more}
+    return Case(label, [given], [Raises(error)], **fields)
+
+
+def rejections(name: str, calls: Iterable[tuple], error: str = "CourseError", **more: Any) -> Iterator[Case]:
+    """A case for each call that the function `name` must reject with this error."""
     for given in calls:
-        words = ", ".join(map(str, given))
-        yield Case(f"{name}({words})", [given], ["CourseError"], with_comm=False, harness=error_of, key=REJECTED)
+        yield rejected(f"{name}({', '.join(map(repr, given))})", given, error, **more)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from course_utils.checks.finding import Finding, Key, Kind, Where
+from course_utils.checks.promised_errors import Raises
+from course_utils.words import count
 
 _TOLERANCES = {  # per dtype: relative to the largest expected number, and absolute
     "float16": (1e-2, 1e-3),
@@ -101,6 +103,9 @@ def describe(value: Any, limit: int = 60) -> str:
     kind = kind_of(value)
     if kind in ("array", "tensor"):
         return f"{with_article(kind)} of shape {shape_of(value)}"
+    if kind in ("list", "tuple") and {"array", "tensor"} & {*map(kind_of, value)}:
+        of_each = {*map(kind_of, value)}
+        return f"{with_article(kind)} of {count(len(value), of_each.pop() if len(of_each) == 1 else 'value')}"
     text = with_article(kind)
     with contextlib.suppress(Exception):  # an entry's repr may raise, an integer may be too long to print
         if kind in _PLAIN:
@@ -143,6 +148,8 @@ class _Comparison:
     def run(self, got: Any, expected: Any, where: Where) -> Finding | None:
         if expected is ...:
             return None
+        if type(expected) is Raises:
+            return self._errors(got, expected, where)
         wanted, given = kind_of(expected), kind_of(got)
         if given == "array" and wanted in ("int", "float", "bool") and got.shape == () and got.dtype.kind in "iufb":
             got = got[()]
@@ -172,9 +179,23 @@ class _Comparison:
         return None if same else self._found(Kind.VALUE, where, got, expected)
 
     def _found(
-        self, kind: Kind, where: Where, got: Any, expected: Any, index: tuple[int, ...] | None = None
+        self,
+        kind: Kind,
+        where: Where,
+        got: Any,
+        expected: Any,
+        index: tuple[int, ...] | None = None,
+        dtype: str = "",
     ) -> Finding:
-        return Finding(kind, self.rank, where, index, got, expected)
+        return Finding(kind, self.rank, where, index, got, expected, dtype=dtype)
+
+    def _errors(self, got: Any, expected: Raises, where: Where) -> Finding | None:
+        if type(got) is not Raises:
+            return self._found(Kind.TYPE, where, got, expected)
+        if got.error == expected.error:
+            is_silent = expected.has_message and not got.has_message
+            return self._found(Kind.NO_MESSAGE, where, got, expected) if is_silent else None
+        return self._found(Kind.OTHER_ERROR if got.error else Kind.NO_ERROR, where, got, expected)
 
     @staticmethod
     def _kinds_fit(wanted: str, given: str) -> bool:
@@ -193,9 +214,9 @@ class _Comparison:
         return None if same else self._found(Kind.VALUE, where, got, expected)
 
     def _arrays(self, got: Any, expected: Any, where: Where) -> Finding | None:
+        got_type, expected_type = _dtype(got), _dtype(expected)
         if shape_of(got) != shape_of(expected):
             return self._found(Kind.SHAPE, where, shape_of(got), shape_of(expected))
-        got_type, expected_type = _dtype(got), _dtype(expected)
         if got_type != expected_type:
             return self._found(Kind.DTYPE, where, got_type, expected_type)
         left, right = _as_array(got), _as_array(expected)
@@ -203,7 +224,7 @@ class _Comparison:
         if not wrong.any():
             return None
         index = tuple(map(int, np.unravel_index(int(np.argmax(wrong)), wrong.shape)))
-        return self._found(Kind.VALUE, where, left[index], right[index], index)
+        return self._found(Kind.VALUE, where, left[index], right[index], index, expected_type)
 
     def _wrong_at(self, got: np.ndarray, expected: np.ndarray, dtype: str) -> np.ndarray:
         """A mask of the places where the numbers differ by more than is allowed."""

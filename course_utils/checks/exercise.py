@@ -92,6 +92,10 @@ class Case:
         timed: whether it measures time, which virtual ranks cannot say.
         key: what is special in it, for programs: "float32". Several cases may have one key; it is never shown, and
             stays when the label is worded better.
+        parts: what sentences call the entries of a result that is a tuple or a list, as noun phrases: ("the gradient
+            of a", "the gradient of b"). Without names they speak of `result[0]`.
+        calls: for a harness that returns a list of what several calls returned: what sentences say of each call, as in
+            "your function returned 0.5 for staleness 2": ("for staleness 1", "for staleness 2").
     """
 
     label: str
@@ -107,6 +111,13 @@ class Case:
     harness: Callable | None = None
     timed: bool = False
     key: str = ""
+    parts: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+    @property
+    def without_ranks(self) -> bool:
+        """Whether it is a call of a function that knows nothing of ranks."""
+        return len(self.arguments) == 1 and not self.with_comm and self.backend is None
 
 
 Recogniser = Callable[[Case, Outcome], bool]

@@ -35,6 +35,9 @@ class Kind(StrEnum):
     LENGTH = "length"
     MISSING_ENTRY = "missing entry"
     EXTRA_ENTRY = "extra entry"
+    NO_ERROR = "no error"  # a call that the docstring promises to reject came back
+    OTHER_ERROR = "other error"  # it was rejected with an error that the docstring does not promise
+    NO_MESSAGE = "no message"  # it was rejected with the right error, which says nothing
     ARGUMENT_CHANGED = "argument changed"
     # the result is right
     ROUNDS = "rounds"
@@ -52,6 +55,7 @@ class Kind(StrEnum):
 
 RESULT_KINDS = frozenset(
     (Kind.NOTHING, Kind.TYPE, Kind.SHAPE, Kind.DTYPE, Kind.VALUE, Kind.LENGTH, Kind.MISSING_ENTRY, Kind.EXTRA_ENTRY)
+    + (Kind.NO_ERROR, Kind.OTHER_ERROR, Kind.NO_MESSAGE)
 )
 """What `compare.difference` finds."""
 REPORTS = frozenset(
@@ -85,6 +89,14 @@ class Finding:
         values: what stands in the sentence, by name. Two findings are alike when these are.
         measured: the same for times and what depends on them, which differ from run to run.
         context: further words behind the finding: ", in call 2 of your function".
+        argument: the name of the argument in which it was seen; "" for what was returned.
+        parts: what the entries of the result are called: ("the gradient of a", "the gradient of b").
+        calls: if the result is a list of what several calls returned, what each call was: ("for staleness 0",).
+        dtype: of the array or tensor in which `got` and `expected` are numbers.
+        afterwards: a sentence on what was lost by it; "" where nothing was.
+        alone: whether the exercise is one without ranks, so that sentences speak of "your function".
+
+    The last six are for the sentence alone, and two findings are equal whatever they are.
     """
 
     kind: Kind
@@ -98,6 +110,12 @@ class Finding:
     values: Mapping[str, Any] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
     context: str = ""
+    argument: str = field(default="", compare=False)
+    parts: tuple[str, ...] = field(default=(), compare=False)
+    calls: tuple[str, ...] = field(default=(), compare=False)
+    dtype: str = field(default="", compare=False)
+    afterwards: str = field(default="", compare=False)
+    alone: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -111,7 +129,8 @@ def own(key: str, words: str, measured: Mapping[str, Any] | None = None, **value
     Args:
         key: names it in the exercise's file: "late-bucket". Stable; people do not read it in a verdict.
         words: its sentence, from a small letter on and without a full stop, with the names of values in braces:
-            "rank {rank} sent {sent} bytes; {enough} are enough".
+            "rank {rank} sent {sent} bytes; {enough} are enough". {who} is "rank 2", or "your function" in an exercise
+            without ranks.
         measured: values that depend on the clock, by name; they take no part when two findings are compared.
         values: the others, by name. `rank`, `got`, `expected` and `where` become the finding's own fields.
     """

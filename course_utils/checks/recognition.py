@@ -4,6 +4,7 @@ Recognised by `dtype`.                                     the kind of the findi
 Recognised by `value` or `nothing` in `y`.                 … in a part of the result: a name or an index
 Recognised by `type`, expected `list`.                     … with what was expected: a value, or its kind
 Recognised by `shape` on rank 0, got `(2,)`.               … on one rank, with what was got
+Recognised by `no error`, expected `ValueError`.           a call came back that the docstring promises to reject
 Recognised by anything in `the gradient of x`.             whatever is wrong in this part of the result
 Recognised by the error `ZeroDivisionError`.               a rank raised it: the words are in its type or text
 Recognised in the case `float32`.                          the key of the case that failed, luck apart
@@ -17,6 +18,7 @@ from typing import Any
 from course_utils.checks.compare import is_plain, kind_of
 from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
 from course_utils.checks.finding import Finding, Key, Kind
+from course_utils.checks.promised_errors import Raises
 from course_utils.checks.sample_answers import SUFFIX
 from course_utils.checks.symptoms import COMMON, raised
 from course_utils.errors import CourseError, nearest
@@ -96,6 +98,8 @@ def _step_text(step: str | int | Key) -> str:
 
 def _names_of(value: Any) -> set[str]:
     """By what a file may call a value: its kind and, of a number, a text or a shape, itself."""
+    if isinstance(value, Raises):
+        return {value.error, value.own_name}
     kind = kind_of(value)
     is_simple = is_plain(kind) or (kind == "tuple" and all(is_plain(kind_of(entry)) for entry in value))
     return {kind, str(value)} if is_simple else {kind}

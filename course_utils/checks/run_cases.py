@@ -7,7 +7,9 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
+from course_utils.checks.cases import calls_twice, harness_of
 from course_utils.checks.compare import difference, is_changed
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome
 from course_utils.checks.finding import Finding, Kind
@@ -89,10 +91,17 @@ def outcome_of(case: Case, function: Callable, attempt: Attempt) -> Outcome:
         for reply, given in zip(replies, case.arguments, strict=True)
     ]
     outcome = Outcome(case, attempt, results, after, attempt.run)
-    found = _trouble(attempt) or _wrong_values(outcome) or _changed_argument(outcome, function) or _wrong_cost(outcome)
+    found = _trouble(attempt) or _wrong_values(outcome, function) or _changed_argument(outcome, function)
+    found = found or _wrong_cost(outcome)
     if not found and case.judge:
         found = case.judge(outcome)
-    return replace(outcome, finding=found or _never_waited_for(attempt) or _bypassed(outcome) or _miscounted(outcome))
+    found = found or _never_waited_for(attempt) or _bypassed(outcome) or _miscounted(outcome)
+    return replace(outcome, finding=found and replace(found, **_names_of(case)))
+
+
+def _names_of(case: Case) -> dict[str, Any]:
+    """How sentences on a finding in this case speak of what it is about."""
+    return {"parts": case.parts, "calls": case.calls, "alone": case.without_ranks}
 
 
 def _trouble(attempt: Attempt) -> Finding | None:
@@ -102,11 +111,10 @@ def _trouble(attempt: Attempt) -> Finding | None:
             return Finding(Kind.RAISED, reply.rank, got=reply.error)
     if not attempt.trouble:
         return None
-    report = f"{attempt.trouble} {attempt.afterwards}" if attempt.afterwards else attempt.trouble
-    return Finding(Kind(attempt.ending.value), words=report)
+    return Finding(Kind(attempt.ending.value), words=attempt.trouble, afterwards=attempt.afterwards)
 
 
-def _wrong_values(outcome: Outcome) -> Finding | None:
+def _wrong_values(outcome: Outcome, function: Callable) -> Finding | None:
     case = outcome.case
     for rank in range(outcome.world_size):
         if case.expected is not None:
@@ -116,7 +124,7 @@ def _wrong_values(outcome: Outcome) -> Finding | None:
         for index, expected in (case.expected_arguments[rank] if case.expected_arguments else {}).items():
             found = difference(rank, outcome.arguments[rank][index], expected, case.tolerance)
             if found:
-                return found
+                return replace(found, argument=_argument_name(function, case, index))
     return None
 
 
@@ -125,22 +133,46 @@ def _changed_argument(outcome: Outcome, function: Callable) -> Finding | None:
     for rank, (before, after) in enumerate(zip(case.arguments, outcome.arguments, strict=True)):
         free = {*case.may_change, *(case.expected_arguments[rank] if case.expected_arguments else ())}
         for index, (was, is_now) in enumerate(zip(before, after, strict=True)):
-            if index not in free and is_changed(was, is_now):
-                return changed_argument(rank, _argument_name(function, case, index))
+            if index in free or not is_changed(was, is_now):
+                continue
+            if not calls_twice(case):
+                return changed_argument(rank, index, _argument_name(function, case, index))
+            inside = next(i for i, both in enumerate(zip(was, is_now, strict=False)) if is_changed(*both))
+            name = _argument_name(function, case, inside)
+            return replace(changed_argument(rank, inside, name), context=f" in call {index + 1} of your function")
     return None
 
 
-def changed_argument(rank: int, argument: str | int) -> Finding:
-    """The finding that a rank changed an argument, of this name or index, which was to stay."""
-    return Finding(Kind.ARGUMENT_CHANGED, rank, (argument,))
+def changed_argument(rank: int, argument: str | int, name: str = "") -> Finding:
+    """The finding that a rank changed an argument which was to stay.
+
+    Args:
+        argument: its name or its index, by which two findings are compared.
+        name: what the learner's function calls it.
+    """
+    return Finding(Kind.ARGUMENT_CHANGED, rank, (argument,), argument=name or str(argument))
 
 
-def _argument_name(function: Callable, case: Case, index: int) -> str | int:
-    """What the function calls an argument; its index where a harness stands between."""
-    with contextlib.suppress(TypeError, ValueError, IndexError):
-        if not case.harness:
-            return list(inspect.signature(function).parameters)[index + (case.with_comm and not case.backend)]
-    return index
+def _argument_name(function: Callable, case: Case, index: int) -> str:
+    """What the learner's function calls an argument of the case; "argument 2" where that cannot be known."""
+    own, harness = _parameters(function), harness_of(case)
+    comm = case.with_comm and not case.backend
+    names = _parameters(harness)[1 + comm :] if harness else []
+    if index >= len(names):  # it hands on what it is given
+        return own[index + comm] if index + comm < len(own) else _unnamed(index)
+    is_like = len(names) + comm == len(own)
+    return own[index + comm] if names[index] not in own and is_like else names[index]
+
+
+def _parameters(function: Callable) -> list[str]:
+    with contextlib.suppress(TypeError, ValueError):
+        parameters = inspect.signature(function).parameters.values()
+        return [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL]
+    return []
+
+
+def _unnamed(index: int) -> str:
+    return f"argument {index + 1}"
 
 
 def _wrong_cost(outcome: Outcome) -> Finding | None:

@@ -4,13 +4,11 @@ None of it asks a learner's object anything. `COMMON` names those that an exerci
 """
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome, Recogniser
 from course_utils.checks.finding import Kind
-from course_utils.errors import CourseError
 from course_utils.ranks.ending import Ending
 from course_utils.trace.wait_graph import Receive, Send, single_needs
 
@@ -27,21 +25,6 @@ def raised(outcome: Outcome, words: str = "") -> bool:
     """Whether a rank raised an error whose type or text has these words in it."""
     errors = [reply.error for reply in outcome.attempt.replies if reply.error]
     return any(words.lower() in f"{error.type} {error.message}".lower() for error in errors)
-
-
-def error_of(function: Callable, *arguments: object) -> str:
-    """The name of the error that the learner's function raises, or "no error".
-
-    A class of the learner's own, or of a library, counts as the error of Python or the course that it is.
-    """
-    try:
-        function(*arguments)
-    except Exception as error:
-        if isinstance(error, NotImplementedError):
-            raise
-        known = ("builtins", CourseError.__module__)
-        return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ in known)
-    return "no error"
 
 
 def nothing_returned(case: Case, outcome: Outcome) -> bool:

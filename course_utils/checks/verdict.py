@@ -9,7 +9,7 @@ from course_utils.checks.executed_cells import NotDefined
 from course_utils.checks.finding import Finding
 from course_utils.checks.finding_text import text_of
 from course_utils.checks.mistake_search import Searched, SearchEnd
-from course_utils.words import count, join
+from course_utils.words import capital, count, join, uncapital
 
 if TYPE_CHECKING:
     from course_utils.draw.style import Picture
@@ -118,9 +118,10 @@ def finding_of(verdict: Verdict) -> str:
         return f"{verdict.praise}{''.join(f' ({remark})' for remark in ranks)}"
     where = text_of(verdict.finding, verdict.case)
     if verdict.judged_on.virtual and verdict.judged_on.real:
-        where = f"right on {_virtual(verdict.judged_on)}; on your {count(verdict.judged_on.real, 'rank')}, {where}"
+        on_real = f"but not on your {count(verdict.judged_on.real, 'real rank')}"
+        where = f"right on {_virtual(verdict.judged_on)}, {on_real}: {where}"
         ranks = []
-    remarks = [f"{remark[0].upper()}{remark[1:]}." for remark in ranks]
+    remarks = [f"{capital(remark)}." for remark in ranks]
     return " ".join([where, *remarks, *_search_of(verdict)])
 
 
@@ -160,14 +161,16 @@ def _ranks_of(ranks: JudgedOn, passed: bool) -> list[str]:
     """Remarks on the ranks that judged, as parts of a sentence."""
     remarks = []
     if ranks.virtual_cannot:
-        remarks.append(f"your {count(ranks.real, 'rank')} judged alone: {ranks.virtual_cannot}")
+        remarks.append(f"judged by your {count(ranks.real, 'rank')} alone, because {uncapital(ranks.virtual_cannot)}")
     elif ranks.found_on_virtual:
-        remarks.append("found on virtual ranks")
+        remarks.append("this was found on virtual ranks")
     elif ranks.virtual and passed and ranks.real:
         remarks.append(f"on {_virtual(ranks)}, then on your {count(ranks.real, 'rank')}")
     elif ranks.virtual and passed:
-        remarks.append(f"on {_virtual(ranks)}; real ranks are still to come: `{ranks.start}`, then this cell again")
+        remarks.append(
+            f"on {_virtual(ranks)}; to have it judged on real ranks too, run `{ranks.start}` and then this cell again"
+        )
     if ranks.left_out and passed:
-        rest = f"`course.start({ranks.left_out})` brings the rest"
+        rest = f"`course.start({ranks.left_out})` starts as many as the other cases need"
         remarks.insert(0, f"as far as {count(ranks.real, 'rank')} can show; {rest}")
     return remarks

@@ -46,15 +46,19 @@ class CallLimit:
             running = [rank for rank in activities if rank in self._began]
             seconds = max((self._computed(rank) - self._began[rank][1] for rank in running), default=0.0)
             if seconds > self._limit:
-                return _time_up(self._limit)
+                text = f"not finished after {self._limit:.0f} s of computing, not counting the time spent waiting."
+                return BrokenOff(Ending.NOT_FINISHED, text)
             if now - began > _SLEEPS * self._limit:
-                return _time_up(now - began, seconds if any(map(self._wants_to_run, running)) else None)
-        return _time_up(now - self._submitted) if now > self._until else None
+                return _too_long(now - began, seconds, any(map(self._wants_to_run, running)))
+        if now > self._until:
+            return BrokenOff(Ending.NOT_FINISHED, f"not finished after {now - self._submitted:.0f} s.")
+        return None
 
 
-def _time_up(seconds: float, computed: float | None = None) -> BrokenOff:
-    """`computed`: processor seconds of them, where the machine was too busy to give more."""
-    if computed is None:
-        return BrokenOff(Ending.NOT_FINISHED, f"not finished after {seconds:.0f} s.")
-    busy = f"the machine was busy: only {computed:.0f} s of them were computed"
+def _too_long(seconds: float, computed: float, wants_to_run: bool) -> BrokenOff:
+    """The end of a call that took many times its limit and computed little, as it slept or the machine was busy."""
+    if not wants_to_run:
+        text = f"not finished after {seconds:.0f} s, in which it computed for {computed:.0f} s."
+        return BrokenOff(Ending.NOT_FINISHED, text)
+    busy = f"the machine was busy and gave it {computed:.0f} s of computing time"
     return BrokenOff(Ending.TOO_BUSY, f"not finished after {seconds:.0f} s, but {busy}.")

@@ -19,7 +19,7 @@ from course_utils.ranks.processor_use import ProcessorUse
 from course_utils.trace.activity import CLEANUP, IDLE, IMPORTS, TESTING, WAITING, Activity, reply_size
 from course_utils.trace.ledger import need_in
 from course_utils.trace.wait_graph import Need, WaitGraph
-from course_utils.words import ranks_in_words
+from course_utils.words import capital, ranks_in_words
 
 _AFTER_AN_ERROR = 0.4  # seconds without progress, once a rank has raised: the rest waits for it
 _AFTER_AN_ERROR_WITHIN = 2.0  # the same, where the rank may have raised within what the others wait for
@@ -124,7 +124,8 @@ class Connection(ABC):
                 activities = {rank: self.control.activity(rank) for rank in (*pending, *others)}
                 if dead := self.control.dead():
                     call.lost = dead
-                    text = " ".join(filter(None, [mismatched_call_text(activities), self.control.how_it_ended()]))
+                    differs, end = mismatched_call_text(activities), self.control.how_it_ended()
+                    text = f"{differs} {capital(end)}" if differs else end
                     self._give_up(call, BrokenOff(Ending.RANK_ENDED, text))
                     break
                 idle = {rank for rank in others if activities[rank].state == IDLE}
@@ -194,7 +195,8 @@ class Connection(ABC):
             deadline = time.monotonic() + _STUBBORN
             while not set(call.lost) <= set(self.control.dead()) and time.monotonic() < deadline:
                 time.sleep(POLL_SECONDS)  # until they are gone, so that nobody takes them for well
-            text = f"{cause.text} {ranks_in_words(call.lost)} did not heed the interrupt and had to be ended."
+            lost = capital(ranks_in_words(call.lost))
+            text = f"{cause.text} {lost} did not react when told to stop, and had to be ended."
             self._give_up(call, BrokenOff(Ending.RANK_ENDED, text), lines)
 
     def _wait_text(self, rank: int, activity: Activity) -> str:

@@ -14,9 +14,15 @@ from course_utils.trace.wait_graph import ACTING_THREADS
 from course_utils.words import capital, ranks_in_words
 
 
-def replies_text(replies: list[Reply], world_size: int = 0) -> str:
-    """One clause for each thing that ranks do, those that wait first. All of `world_size` ranks are not numbered."""
-    return _clauses(((reply.rank, _reply_clause(reply)) for reply in replies), world_size)
+def replies_text(replies: list[Reply], world_size: int = 0, alone: str = "") -> str:
+    """One clause for each thing that ranks do, those that wait first.
+
+    Args:
+        replies: of the ranks.
+        world_size: all ranks of so many are not numbered.
+        alone: what the only rank is called; "" for its number.
+    """
+    return _clauses(((reply.rank, _reply_clause(reply)) for reply in replies), world_size, alone)
 
 
 @dataclass(frozen=True)
@@ -51,13 +57,14 @@ def reply_text(reply: Reply) -> str:
     return reply.waiting or _reply_clause(reply)[1]
 
 
-def _clauses(doings: Iterable[tuple[int, tuple[int, str, str]]], world_size: int = 0) -> str:
+def _clauses(doings: Iterable[tuple[int, tuple[int, str, str]]], world_size: int = 0, alone: str = "") -> str:
     groups: dict[tuple[int, str, str], list[int]] = defaultdict(list)
     for rank, doing in doings:
         groups[doing].append(rank)
     clauses = []
     for (_, singular, plural), ranks in sorted(groups.items(), key=lambda item: (item[0][0], item[1])):
-        who = f"all {world_size} ranks" if len(ranks) == world_size > 1 else ranks_in_words(ranks)
+        everyone = "both ranks" if world_size == 2 else f"all {world_size} ranks"
+        who = alone or (everyone if len(ranks) == world_size > 1 else ranks_in_words(ranks))
         clauses.append(f"{who} {singular if len(ranks) == 1 else plural}")
     return "; ".join(clauses)
 
@@ -116,12 +123,13 @@ def _reply_clause(reply: Reply) -> tuple[int, str, str]:
     return 4, "has returned", "have returned"
 
 
-def describe(replies: list[Reply], cause: BrokenOff | None = None) -> str | None:
+def describe(replies: list[Reply], cause: BrokenOff | None = None, alone: str = "") -> str | None:
     """The whole report, which begins with a small letter; None when every rank returned.
 
     Args:
         replies: of all ranks.
         cause: why the run was broken off, if it was.
+        alone: what the only rank is called, where there is one; "" for its number.
     """
     why = [cause.text] if cause else []
     explanation = [cause.explanation] if cause and cause.explanation else []
@@ -136,9 +144,9 @@ def describe(replies: list[Reply], cause: BrokenOff | None = None) -> str | None
     if raised:
         meanwhile = [f"Meanwhile, {replies_text(others)}."] if others else []
         events = sorted((event for reply in replies for event in reply.events), key=lambda event: event.start)
-        what = [f"{replies_text(raised, len(replies))}.", *meanwhile, *explanation]
+        what = [f"{replies_text(raised, len(replies), alone)}.", *meanwhile, *explanation]
         return " ".join([*what, *mismatched_collectives(events)])
-    doings = replies_text(replies, len(replies))
+    doings = replies_text(replies, len(replies), alone)
     return " ".join([*why, f"{capital(doings) if why else doings}.", *explanation])
 
 

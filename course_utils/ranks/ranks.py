@@ -228,6 +228,8 @@ class Ranks(LastRun):
         run = replace(Run.of(replies), replay=partial(_replayed_blocks, function, each))
         for note in run.notes:
             print(wrapped(f"By luck: {note}"))
+        for leftover in run.leftovers:
+            print(wrapped(f"Left over: {leftover}"))
         return run
 
     def attempt(
@@ -252,8 +254,7 @@ class Ranks(LastRun):
             common |= {"rendezvous": self._rendezvous(backend), "keep_arguments": True}
             return {rank: (_task_bytes(function, packed, own, {}, **common),) for rank, own in enumerate(arguments)}
 
-        self._ensure_usable()
-        call, replies = self._call("call", tasks, patience=patience, limit=limit)
+        call, replies = self._call_on_living_ranks("call", tasks, patience, limit)
         if any(reply.kind == "unusable" for reply in replies):  # by the fault of an earlier call, not of this function
             self._ensure_usable()
             call, replies = self._call("call", tasks, patience=patience, limit=limit)
@@ -277,12 +278,29 @@ class Ranks(LastRun):
         payloads = [
             _task_bytes(function, pack_or_explain(function, function), own, {}, **options) for function, own in tasks
         ]
-        self._ensure_usable()
-        call, replies = self._call("call_each", lambda _: {0: (payloads, seconds)}, patience=patience, limit=limit)
+        call, replies = self._call_on_living_ranks("call_each", lambda _: {0: (payloads, seconds)}, patience, limit)
         self._ensure_usable(call)
         if replies[0].kind != "returned":
             return []
         return Attempt.of_each([from_bytes(data) for data in replies[0].value], call.cause)
+
+    def _call_on_living_ranks(
+        self, function: str, arguments_with: Callable[[int], dict[int, tuple]], patience: float, limit: float
+    ) -> tuple[CallProgress, list[Reply]]:
+        """As `_call`. If the ranks have ended since the call before, which another notebook may cause, on new ones.
+
+        Raises:
+            RanksGone: this notebook has stopped them.
+        """
+        self._ensure_usable()
+        try:
+            return self._call(function, arguments_with, patience=patience, limit=limit)
+        except RanksGone:
+            if self.connection is None:
+                raise
+        self._start_anew()
+        print(wrapped(f"The ranks had ended since the last cell. {_NEW_RANKS}"))
+        return self._call(function, arguments_with, patience=patience, limit=limit)
 
     def _ensure_usable(self, call: CallProgress | None = None) -> bool:
         """Start new ranks where a call has ended some, or has left them unable to use MPI; whether it was so."""
@@ -477,11 +495,12 @@ class Ranks(LastRun):
         if self.connection is None:
             return
         connection, self.connection = self.connection, None
+        can_go_on = not connection.control.dead()
         try:
             connection.close()
         finally:  # whoever presses the stop button meanwhile wants no ranks that nobody holds
             ended = connection.folder.leave()
-        if not ended:
+        if not ended and can_go_on:
             print("Another notebook is still using these ranks, so they keep running.")
 
     def restart(self) -> "Ranks":

@@ -60,6 +60,7 @@ class Run:
         seconds: from the first rank's beginning to the last rank's end.
         output: what each rank printed.
         noticed: what each rank has noticed of itself, where that went well by luck only.
+        left: what each rank has made and not freed, in words: it went well, and long programs run out of it.
         unfinished: ranks of which threads go on.
         replay: runs the function once more with marked numbers, for `blocks`; None where nobody has kept it.
     """
@@ -69,6 +70,7 @@ class Run:
     seconds: float
     output: list[str] = field(default_factory=list)
     noticed: list[tuple[str, ...]] = field(default_factory=list)
+    left: list[tuple[str, ...]] = field(default_factory=list)
     unfinished: list[int] = field(default_factory=list)
     replay: Callable[[], BlockFrames] | None = field(default=None, repr=False, compare=False)
 
@@ -82,6 +84,7 @@ class Run:
             seconds=max(reply.ended for reply in replies) - began,
             output=[reply.output for reply in replies],
             noticed=[reply.notes for reply in replies],
+            left=[reply.unfreed for reply in replies],
             unfinished=[reply.rank for reply in replies if reply.leaves_threads],
         )
 
@@ -118,6 +121,11 @@ class Run:
     def notes(self) -> list[str]:
         """Sentences on what went well by luck only."""
         return [*latent_errors(self.events, self.world_size, self.unfinished), *_notes_with_ranks(self.noticed)]
+
+    @cached_property
+    def leftovers(self) -> list[str]:
+        """Sentences on what was made and is never freed."""
+        return _notes_with_ranks(self.left)
 
     def timeline(self, title: str | None = None):
         """A picture of the run: ranks as rows, messages as arrows."""
@@ -182,7 +190,8 @@ class Attempt:
     @classmethod
     def of(cls, replies: list[Reply], cause: BrokenOff | None, afterwards: str = "") -> "Attempt":
         """`cause`: why it was broken off, if it was."""
-        return cls(replies, describe(replies, cause), afterwards, ending_of((reply.kind for reply in replies), cause))
+        trouble = describe(replies, cause, "your function" if len(replies) == 1 else "")
+        return cls(replies, trouble, afterwards, ending_of((reply.kind for reply in replies), cause))
 
     @classmethod
     def of_each(cls, replies: list[Reply], cause: BrokenOff | None) -> "list[Attempt]":

@@ -1,28 +1,10 @@
-"""Which notebooks were handed in, and what the table of marks calls them."""
+"""What the table of marks calls notebooks that are named one by one."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from course_utils.errors import CourseError
-
-
-def notebooks_in(paths: Iterable[Path]) -> list[Path]:
-    """The notebooks named, and those in the folders named and in folders within these, each once.
-
-    Raises:
-        CourseError: a path does not exist, or is a folder without notebooks.
-    """
-    found: list[Path] = []
-    for path in paths:
-        if not path.exists():
-            raise CourseError(f"{path}: there is no such file.")
-        inside = sorted(path.rglob("*.ipynb")) if path.is_dir() else [path]
-        inside = [file for file in inside if ".ipynb_checkpoints" not in file.parts]
-        if not inside:
-            raise CourseError(f"There is no notebook in the folder {path}.")
-        found += [Path(os.path.abspath(file)) for file in inside]
-    return list(dict.fromkeys(found))
+from course_utils.teacher.handed_in.hand_ins import printable_name
 
 
 def names_of(notebooks: Sequence[Path]) -> list[str]:
@@ -33,7 +15,7 @@ def names_of(notebooks: Sequence[Path]) -> list[str]:
     common = os.path.commonpath([notebook.parent for notebook in notebooks]) if notebooks else ""
     names: list[str] = []
     for notebook in notebooks:
-        name = "".join(letter if letter.isprintable() else "?" for letter in str(notebook.relative_to(common)))
+        name = printable_name(str(notebook.relative_to(common)))
         while name in names:
             name = f"{len(names)} {name}"
         names.append(name)

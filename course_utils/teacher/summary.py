@@ -8,10 +8,14 @@ from pathlib import Path
 
 from course_utils.checks.verdict import Result
 from course_utils.teacher.grading import Mark
-from course_utils.words import count
+from course_utils.teacher.similar_answers import AlikeAnswers
+from course_utils.words import count, join
 
 _NO_SUCH_NAME = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 """Why a text cannot be called as its submission: a folder is called so, or the name is too long with its number."""
+
+_MOST_ALIKE = 6
+"""Groups of learners with the same answers that are named."""
 
 
 def summary(marks: Sequence[Mark]) -> str:
@@ -50,6 +54,20 @@ def _sentences(exercises: Sequence[str], judged: Sequence[Mark]) -> list[str]:
         (exercise, question), times = questions.most_common(1)[0]
         sentences.append(f"Asked most often ({exercise}, {count(times, 'time')}): {question}")
     return sentences
+
+
+def alike_lines(found: Sequence[AlikeAnswers]) -> list[str]:
+    """A line for each group of learners whose answers are equal after renaming, and what that means."""
+    by_learners: dict[tuple[str, ...], list[AlikeAnswers]] = {}
+    for alike in found:
+        by_learners.setdefault(alike.learners, []).append(alike)
+    lines = []
+    for learners, answers in list(by_learners.items())[:_MOST_ALIKE]:
+        exercises = [f"{alike.exercise} ({count(alike.statements, 'statement')})" for alike in answers]
+        lines.append(f"The same but for names: {join(list(learners))} in {join(exercises)}.")
+    if more := len(by_learners) - len(lines):
+        lines.append(f"The same but for names: {count(more, 'further group')} of learners.")
+    return [*lines, "That is a reason to ask them, and proves nothing."] if lines else []
 
 
 def feedback(name: str, marks: Sequence[Mark]) -> str:

@@ -34,6 +34,8 @@ _MACHINERY = tuple(_PACKAGE + part for part in ("trace", "ranks", "checks", "tea
 _CHECKS = re.compile(
     r"/course_utils/(.*/)?checks/"
 )  # on a rank they have the path that they had where they were packed
+_NO_FILES = "<frozen", "<string>", "<eval_with_key>"
+"""What Python has compiled on its own behalf: imports, `python -c`, classes made of fields, torch's graphs."""
 _LIBRARIES = tuple({sysconfig.get_path(key) + os.sep for key in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
@@ -414,13 +416,15 @@ class Recorder:
 
     def _where(self, source_line: SourceLine) -> str:
         """To put behind the name of a call: its line, and whether a thread of the learner's has made it."""
-        return f"{source_line}" if get_ident() == self._thread else f" in a thread{source_line}"
+        where = f"{source_line}" or outside_text(sys._getframe(1))
+        return where if get_ident() == self._thread else f" in a thread{where}"
 
 
 def _wait_for_a_thread(thread: int) -> str:
     """What a thread has called to wait for others, to put before what these wait for: "Thread.join, line 3, for "."""
     called, frame = None, sys._current_frames().get(thread)
-    while frame is not None and not is_learner_code(frame.f_code.co_filename):
+    own = learner_frame(frame)
+    while frame is not None and frame is not own:
         called, frame = frame.f_code, frame.f_back
     if frame is None or called is None:
         return ""
@@ -444,17 +448,36 @@ def is_machinery(filename: str) -> bool:
 @cache
 def is_learner_code(filename: str) -> bool:
     """Is this file the learner's, or the taught library's, rather than plumbing?"""
-    compiled = filename.startswith("<frozen") or filename.endswith((".pyx", ".pxi"))
+    compiled = filename.startswith(_NO_FILES) or filename.endswith((".pyx", ".pxi"))
     if is_machinery(filename) or compiled or _CHECKS.search(filename):
         return False  # .pyx and .pxi are what mpi4py was compiled from, named without a folder
     return filename.startswith(_PACKAGE) or not filename.startswith(_LIBRARIES)
 
 
+@cache
+def is_taught_library(filename: str) -> bool:
+    """Is this file part of the taught library, whose lines count only if no line of the learner's own is being run?"""
+    return filename.startswith(_PACKAGE)
+
+
 def learner_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame of the learner's own code, outwards from `frame`."""
-    while frame is not None and not is_learner_code(frame.f_code.co_filename):
+    """The innermost frame of the learner's own code, outwards from `frame`; else that of the taught library."""
+    taught = None
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if is_learner_code(filename):
+            if not is_taught_library(filename):
+                return frame
+            taught = taught or frame
         frame = frame.f_back
-    return frame
+    return taught
+
+
+def outside_text(frame: FrameType | None) -> str:
+    """To put behind a call outside the learner's function: that the check makes it; "" where it does not."""
+    while frame is not None and not _CHECKS.search(frame.f_code.co_filename):
+        frame = frame.f_back
+    return "" if frame is None else ", which the check calls outside your function"
 
 
 @cache
@@ -475,9 +498,7 @@ def is_cell(filename: str) -> bool:
 
 def current_line() -> tuple[int | None, SourceLine]:
     """The learner's line that is being run: its number alone, and with its file."""
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and not is_learner_code(frame.f_code.co_filename):  # as `learner_frame`
-        frame = frame.f_back
+    frame = learner_frame(sys._getframe(1))
     if frame is None:
         return None, NO_LINE
     return _number_and_line(frame.f_code.co_filename, frame.f_lineno)

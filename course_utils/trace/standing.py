@@ -8,7 +8,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
 from course_utils.trace.call_texts import function_text
-from course_utils.trace.recorder import is_learner_code, is_machinery, line_text
+from course_utils.trace.recorder import is_learner_code, is_machinery, is_taught_library, learner_frame, line_text
 
 _NAMES = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_ATTR", "LOAD_METHOD")
 _NO_VALUE = ("PUSH_NULL", "PRECALL", "KW_NAMES", "CACHE", "COPY", "RESUME", "EXTENDED_ARG")
@@ -47,8 +47,8 @@ def standing_of_rank() -> Standing:
 
 def standing_at(frame: FrameType | None) -> Standing:
     """Where a thread is, from its innermost frame."""
-    importing, inner = _imported(frame), None
-    while frame is not None and not _is_own(frame.f_code):
+    importing, inner, own = _imported(frame), None, learner_frame(frame)
+    while frame is not None and frame is not own:
         inner, frame = frame, frame.f_back
     if frame is None:
         return Standing(importing=importing)
@@ -63,17 +63,15 @@ def standing_of_error(traceback: TracebackType | None) -> Standing:
         if not is_machinery(traceback.tb_frame.f_code.co_filename):  # as what raises on a signal
             steps.append(traceback)
         traceback = traceback.tb_next
-    own = [index for index, step in enumerate(steps) if _is_own(step.tb_frame.f_code)]
+    files = [step.tb_frame.f_code.co_filename for step in steps]
+    taught = [index for index, file in enumerate(files) if is_learner_code(file)]
+    own = [index for index in taught if not is_taught_library(files[index])] or taught
     if not own:
         return Standing()
     step, inner = steps[own[-1]], steps[own[-1] + 1 :]
     code = step.tb_frame.f_code
     called = inner[0].tb_frame.f_code if inner else None
     return Standing(line_text(code.co_filename, step.tb_lineno), call_of(code, step.tb_lasti, called))
-
-
-def _is_own(code: CodeType) -> bool:
-    return is_learner_code(code.co_filename) and not code.co_filename.endswith("<string>")
 
 
 def _line(frame: FrameType) -> str:

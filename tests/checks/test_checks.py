@@ -117,16 +117,16 @@ def test_an_object_that_claims_to_be_equal_fools_nobody(liar, truth):
 @pytest.mark.parametrize(
     ("got", "expected", "said"),
     [
-        (np.array([10.0, 1]), np.array([2.5, 1]), "rank 2 holds 10.0 at index 0, expected 2.5"),
-        (np.array([[1, 2], [3, 4]]), np.array([[1, 2], [9, 4]]), "rank 2 holds 3 at index (1, 0), expected 9"),
-        (np.array([1.0, np.nan]), np.array([1.0, 2.0]), "rank 2 holds nan at index 1, expected 2.0"),
-        (np.array(3.0), np.array(4.0), "rank 2 holds 3.0, expected 4.0"),
-        (np.array([1.0 + 1e-6]), np.array([1.0]), "rank 2 holds 1.000001 at index 0, expected 1.0"),
+        (np.array([10.0, 1]), np.array([2.5, 1]), "rank 2 returned 10.0 at index 0, expected 2.5"),
+        (np.array([[1, 2], [3, 4]]), np.array([[1, 2], [9, 4]]), "rank 2 returned 3 at index (1, 0), expected 9"),
+        (np.array([1.0, np.nan]), np.array([1.0, 2.0]), "rank 2 returned nan at index 1, expected 2.0"),
+        (np.array(3.0), np.array(4.0), "rank 2 returned 3.0, expected 4.0"),
+        (np.array([1.0 + 1e-6]), np.array([1.0]), "rank 2 returned 1.000001 at index 0, expected 1.0"),
         (None, np.zeros(3), "rank 2 returned nothing, expected an array of shape (3,)"),
         (None, 4, "rank 2 returned nothing, expected 4"),
         (4, None, "rank 2 returned 4, expected nothing"),
-        (np.zeros(2), np.zeros(3), "rank 2 holds shape (2,), expected (3,)"),
-        (np.zeros(2, "f4"), np.zeros(2), "rank 2 holds float32 numbers, expected float64"),
+        (np.zeros(2), np.zeros(3), "rank 2 returned the shape (2,), expected (3,)"),
+        (np.zeros(2, "f4"), np.zeros(2), "rank 2 returned float32 numbers, expected float64"),
         ([1.0, 2.0], np.zeros(2), "rank 2 returned a list, expected an array"),
         (3, 4, "rank 2 returned 3, expected 4"),
         (4.0, 4, "rank 2 returned the float 4.0, expected the integer 4"),
@@ -135,12 +135,12 @@ def test_an_object_that_claims_to_be_equal_fools_nobody(liar, truth):
         (2.0, 2.5, "rank 2 returned 2.0, expected 2.5"),
         (10**400, 2.5, "rank 2 returned 1000000"),
         ("Ada", "Emmy", "rank 2 returned 'Ada', expected 'Emmy'"),
-        (["Ada", "Alan"], ["Ada", "Emmy"], "rank 2 has 'Alan' at index 1, expected 'Emmy'"),
+        (["Ada", "Alan"], ["Ada", "Emmy"], "on rank 2, `result[1]` is 'Alan', expected 'Emmy'"),
         (["Ada"], ["Ada", "Emmy"], "rank 2 returned 1 entry, expected 2"),
-        (["Ada", None], ["Ada", "Emmy"], "rank 2 has nothing at index 1, expected 'Emmy'"),
-        ({"a": 1}, {"b": 1}, "rank 2 has no entry 'b'"),
-        ({"a": 1, "b": 2}, {"a": 1}, "rank 2 has an entry 'b' too many"),
-        (Point(1, 2.5), Point(1, 3.5), "rank 2 has 2.5 in y, expected 3.5"),
+        (["Ada", None], ["Ada", "Emmy"], "on rank 2, `result[1]` is None, expected 'Emmy'"),
+        ({"a": 1}, {"b": 1}, "rank 2 returned no entry 'b'"),
+        ({"a": 1, "b": 2}, {"a": 1}, "rank 2 returned an entry 'b', which does not belong there"),
+        (Point(1, 2.5), Point(1, 3.5), "on rank 2, y is 2.5, expected 3.5"),
         ({"x": 1, "y": 2.5}, Point(1, 2.5), "rank 2 returned a dict, expected a Point"),
         (NO_RESULT, 4, "rank 2 returned a _NoResult, expected an integer"),
         (Liar(), 4, "rank 2 returned a Liar, expected an integer"),
@@ -241,7 +241,7 @@ def test_the_rank_that_raised_is_the_cause_even_where_others_wait():
 
 def test_a_hang_is_told_in_the_words_of_the_report():
     said = line(lambda comm: comm.recv(source=3) if comm.rank == 0 else comm.rank**2)
-    assert said == "✗ squares: no progress for 0.5 s. rank 0 is waiting in recv(source=3). (4 ranks)"
+    assert said == "✗ squares: no progress for 0.5 s. rank 0 is waiting in recv(source=3) (4 ranks)."
 
 
 def asking(folder, **symptoms) -> Exercise:
@@ -346,7 +346,7 @@ def test_what_is_not_counted_is_no_right_answer_where_something_is_counted(funct
     counting = squares(cases=lambda rng, world_size: [Case("4 ranks", [()] * 4, SQUARES, cost=Cost(messages=0))])
     found = verdict_on_these(counting, function, four_ranks, Options(hide=False))
     assert found.finding == Finding(Kind.UNCOUNTED, 0, words=call)
-    assert f"rank 0 uses {call}, which is not counted here (4 ranks)." in str(found)
+    assert f"rank 0 uses {call}, and what such a call sends cannot be counted here (4 ranks)." in str(found)
     assert verdict_on_these(squares(), function, four_ranks, Options(hide=False)).passed
 
 
@@ -392,7 +392,7 @@ def test_a_changed_first_line_is_seen_before_anything_runs():
 def test_a_function_that_cannot_travel_is_rejected_before_anything_runs():
     lock, ranks = threading.Lock(), FakeRanks()
     said = line(lambda comm: lock, ranks=ranks)
-    assert said.startswith("✗ squares: uses something from the notebook that cannot be sent to the ranks: ")
+    assert said.startswith("✗ squares: your function uses something from the notebook that cannot be sent to the ")
     assert "lock" in said and ranks.attempts == 0
 
 

@@ -195,10 +195,10 @@ def test_a_verdict_says_on_which_ranks_it_stands(four_ranks) -> None:
     assert right.judged_on == JudgedOn(virtual=(1, 64), real=4)
     alone = verdict_on(exercise, squares, None)
     assert alone.passed and alone.judged_on == JudgedOn(virtual=(1, 64), start=start)
-    assert f"(on 1 to 64 virtual ranks; real ranks are still to come: `{start}`" in str(alone)
+    assert f"(on 1 to 64 virtual ranks; to have it judged on real ranks too, run `{start}`" in str(alone)
     wrong = verdict_on(exercise, lambda comm: comm.rank, four_ranks)
     assert wrong.result == Result.WRONG and wrong.judged_on == JudgedOn(found_on_virtual=True)
-    assert "Found on virtual ranks." in str(wrong)
+    assert "This was found on virtual ranks." in str(wrong)
     at_five = verdict_on(exercise, lambda comm: 1 / (5 - comm.size) and comm.rank**2, four_ranks)
     assert (at_five.finding.kind, at_five.finding.got.type) == (Kind.RAISED, "ZeroDivisionError")
 
@@ -209,7 +209,7 @@ def test_what_only_real_ranks_show_is_told_apart(four_ranks) -> None:
 
     verdict = verdict_on(find("rank_squared"), only_in_one_process, four_ranks)
     assert verdict.result == Result.WRONG and verdict.judged_on == JudgedOn(virtual=(1, 64), real=4)
-    assert "right on 1 to 64 virtual ranks; on your 4 ranks, rank 1 returned 0, expected 1" in str(verdict)
+    assert "right on 1 to 64 virtual ranks, but not on your 4 real ranks: rank 1 returned 0, expected 1" in str(verdict)
 
 
 def thread(comm):
@@ -266,7 +266,7 @@ def test_what_virtual_ranks_cannot_do_is_said_and_real_ranks_judge_alone(functio
     exercise = find("rank_squared")
     verdict = verdict_on(exercise, function, four_ranks)
     assert verdict.passed and words.lower() in verdict.judged_on.virtual_cannot.lower(), verdict
-    assert "(your 4 ranks judged alone" in str(verdict) and "line" in str(verdict)
+    assert "(judged by your 4 ranks alone, because virtual ranks" in str(verdict) and "line" in str(verdict)
     with pytest.raises(CourseError, match=f"(?i){words}.* Run `ranks = course.start"):
         verdict_on(exercise, function, None)
 

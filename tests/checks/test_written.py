@@ -331,8 +331,8 @@ def test_an_argument_that_was_changed_is_named_unless_it_may_be() -> None:
     )
     options = Options(seed=1, hide=False)
     verdict = verdict_on_these(strict, emptied, FakeRanks(1), options)
-    assert verdict.finding == Finding(Kind.ARGUMENT_CHANGED, 0, ("numbers",))
-    assert "rank 0 changed the argument `numbers`, which the caller still needs unchanged" in str(verdict)
+    assert verdict.finding == Finding(Kind.ARGUMENT_CHANGED, 0, (0,))
+    assert "rank 0 changed its argument `numbers`, which the caller still needs unchanged (one rank)." in str(verdict)
     assert verdict_on_these(free, emptied, FakeRanks(1), options).passed
 
 

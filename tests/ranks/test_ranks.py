@@ -366,7 +366,7 @@ def test_a_loop_that_swallows_interrupts_costs_the_ranks_and_no_more(four_ranks)
                 time.sleep(0.1)
 
     attempt = four_ranks.attempt(stubborn, [()] * 4, limit=0.1)
-    assert attempt.ending == Ending.RANK_ENDED and "did not heed the interrupt" in attempt.trouble
+    assert attempt.ending == Ending.RANK_ENDED and "did not react when told to stop" in attempt.trouble
     assert four_ranks.run(add_ranks).results == [6] * 4
 
 
@@ -810,7 +810,7 @@ def test_a_call_that_only_a_busy_machine_has_kept_from_its_end_is_told_so() -> N
     while not (cause := limit.reason_to_end(at_work)):
         time.sleep(0.01)
     assert cause == BrokenOff(
-        Ending.TOO_BUSY, "not finished after 0 s, but the machine was busy: only 0 s of them were computed."
+        Ending.TOO_BUSY, "not finished after 0 s, but the machine was busy and gave it 0 s of computing time."
     )
 
 

@@ -14,10 +14,7 @@ from tests.ranks import programs_of_two_kinds
 from tests.ranks.programs_of_two_kinds import PROGRAMS
 
 ON_REAL_RANKS_ONLY = {
-    "a_grid", "a_persistent_synchronous_send", "a_window", "bsend_with_an_attached_buffer", "counts_beyond_the_array",
-    "dims_of_a_grid", "groups_and_create", "improbe_then_recv", "mprobe_in_vain", "mprobe_then_recv",
-    "persistent_requests", "request_null_and_get_status", "split_by_shared_memory", "who_and_where",
-    "with_a_count_beyond_the_array", "world_of_one",
+    "a_window", "counts_beyond_the_array", "with_a_count_beyond_the_array", "world_of_one",
 }  # fmt: skip
 """What virtual ranks say that they cannot do; a check then goes on with real ones."""
 LEFT_OPEN_BY_MPI = {"a_gather_into_a_place_that_is_too_short", "another_root", "unlike_lengths_in_allreduce"}

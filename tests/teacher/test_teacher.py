@@ -16,8 +16,9 @@ from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
 from course_utils.teacher import containment, grade_class, sandbox
+from course_utils.teacher.grading import Mark
 from course_utils.teacher.hiding import lesson_modules, without_answers
-from course_utils.teacher.marks import Mark, write_marks
+from course_utils.teacher.marks import COLUMNS, MarkLine, read_marks, write_marks
 from course_utils.teacher.submission_files import names_of
 from course_utils.teacher.summary import summary, write_feedback
 from tests.teacher.submissions import RIGHT, mark_of, marks_of, needs_a_box, notebook
@@ -176,14 +177,19 @@ def test_the_table_of_marks(tmp_path) -> None:
         Mark("ada.ipynb", "read_sample", Result.WRONG, "✗ wrong"),
         Mark("=1+1.ipynb", "", Result.WRONG, "✗ nothing", boxed=False),
     ]
-    write_marks(marks, file)
+    lines = [MarkLine(mark, "ada", file="12ab") for mark in marks[:2]] + [MarkLine(marks[2], "=1+1", True)]
+    write_marks(lines, file)
     with file.open(newline="", encoding="utf-8-sig") as table:
         assert list(csv.reader(table)) == [
-            ["submission", "exercise", "mark", "verdict", "run"],
-            ["ada.ipynb", "rank_squared", "1", "✓ fine, with a comma", "in a box"],
-            ["ada.ipynb", "read_sample", "0", "✗ wrong", "in a box"],
-            ["'=1+1.ipynb", "", "0", "✗ nothing", "without a box: --trusted"],
+            list(COLUMNS),
+            ["ada.ipynb", "rank_squared", "1", "✓ fine, with a comma", "in a box"]
+            + ["ada", "right", "", "", "yes", "", "", "12ab"],
+            ["ada.ipynb", "read_sample", "0", "✗ wrong", "in a box", "ada", "not yet", "", "", "yes", "", "", "12ab"],
+            ["'=1+1.ipynb", "", "0", "✗ nothing", "without a box: --trusted"]
+            + ["'=1+1", "", "yes", "", "yes", "", "", ""],
         ]
+    plain = Mark("ada.ipynb", "rank_squared", Result.RIGHT, "✓ fine, with a comma")
+    assert read_marks(file) == [MarkLine(plain, "ada", file="12ab"), *lines[1:]]
 
 
 def a_path_without(tool: str, folder: Path) -> str:
@@ -233,7 +239,7 @@ def test_without_a_box_it_rejects_and_trusted_says_so_in_every_file(tmp_path, mo
     user = ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if sandbox.is_root() else []
     grade_as(user, file, "--out", out, "--feedback", texts, "--ranks", "2", "--trusted")
     assert "ada.ipynb,rank_squared,1,✓" in out.read_text(encoding="utf-8-sig")
-    assert all(line.endswith("without a box: --trusted") for line in out.read_text().splitlines()[1:])
+    assert all("without a box: --trusted" in line for line in out.read_text().splitlines()[1:])
     assert "--trusted" in (texts / "ada.txt").read_text(encoding="utf-8")
 
 

@@ -24,6 +24,7 @@ def bench(
     runs: Annotated[int, typer.Option(min=1, help="how many rounds")] = 5,
     json: Annotated[bool, typer.Option("--json", help="one JSON object per line")] = False,
     figures: Annotated[Path | None, typer.Option(help="vgg: a folder to draw its figures into")] = None,
+    busy: Annotated[int, typer.Option(min=0, help="grader: verdicts alone and beside so many busy processes")] = 0,
 ) -> None:
     """Measure something and print a row for each quantity. A missed target does not change the exit status."""
     if name is None:
@@ -37,7 +38,9 @@ def bench(
         raise CourseError(f"The bench {name} has no parts to choose from: `course bench {name}`.")
     if figures and "figures" not in takes:
         raise CourseError(f"The bench {name} draws no figures: `course bench {name}`.")
-    options = {"only": only, "figures": figures}
+    if busy and "busy" not in takes:
+        raise CourseError(f"The bench {name} has no comparison with a busy machine: `course bench {name}`.")
+    options = {"only": only, "figures": figures, "busy": busy}
     with contextlib.redirect_stdout(sys.stderr):  # what is measured may print: only rows are the bench's output
         rows = measure(runs, **{option: value for option, value in options.items() if value})
     print("\n".join(row.as_json() for row in rows) if json else table(rows))

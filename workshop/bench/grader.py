@@ -16,6 +16,7 @@ from course_utils.checks.judge import Options, fresh_seed, verdict_on_these
 from course_utils.checks.registry import chosen, find
 from course_utils.checks.verdict import Result
 from course_utils.ranks.interface import RanksInterface
+from workshop.bench.busy import compare
 from workshop.bench.rows import Row
 from workshop.mutants.campaign import PATIENCE, judged, mutants_in
 
@@ -28,12 +29,16 @@ TARGETS = {
 """Percent that each must reach; mutants that are listed as equivalent do not count."""
 
 
-def run(runs: int, only: Sequence[str] = ()) -> list[Row]:
+def run(runs: int, only: Sequence[str] = (), busy: int = 0) -> list[Row]:
     """Grade the checks: at most four rows for each exercise. Right ones are judged `runs` times, with fresh numbers.
 
     Args:
         only: names of exercises, or numbers of lessons; none means all.
+        busy: judge `runs` answers of each exercise by turns, alone and beside so many processes that compute; 0 for
+            the rows above.
     """
+    if busy:
+        return compare(runs, busy, only)
     names = [exercise.name for exercise in chosen(only)]
     total = sum(_verdicts(name, runs) for name in names)
     with contextlib.redirect_stdout(io.StringIO()):

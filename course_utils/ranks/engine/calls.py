@@ -228,7 +228,7 @@ def _run_task(payload: bytes) -> Reply:
         with keep_settings() if may_be_wrong else contextlib.nullcontext():
             reply = _reply_to(lambda: _with_group(task, function))
         if reply.kind == "returned":
-            reply.notes += tuple(dict.fromkeys(free_leftovers()))
+            reply.unfreed += tuple(dict.fromkeys(free_leftovers()))
         else:
             forget_leftovers()
         reply.arguments = task.arguments if task.keep_arguments else ()

@@ -75,6 +75,7 @@ class Reply:
         need: what the rank waited for there; None where that is not known.
         never_waited_for: the requests that this rank began and left open, each with its line.
         notes: what went well on this rank by luck only: "no call waits for Isend(dest=1)".
+        unfreed: what this rank made and nobody freed, in words, where that is no matter of one or two communicators.
         uncounted: the names of calls that may have moved something of which there is no event.
         bypassed: what the learner's code used that goes past the recorder; looked at in a sandbox alone.
         began, ended: when the run did so on this rank, on the clock whose readings `events` carry.
@@ -93,6 +94,7 @@ class Reply:
     output: str = ""
     never_waited_for: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unfreed: tuple[str, ...] = ()
     uncounted: tuple[str, ...] = ()
     bypassed: tuple[str, ...] = ()
     began: float = 0.0

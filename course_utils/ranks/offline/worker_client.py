@@ -31,6 +31,7 @@ from course_utils.ranks.processes.installation import CHECKOUT
 from course_utils.ranks.processes.ranks_folder import MARK
 from course_utils.system import cpu_seconds, memory_kills, wants_to_run
 from course_utils.trace.activity import ActivityFile
+from course_utils.words import capital
 
 _STUBBORN = 3.0
 """Seconds after which a process that ignores interrupts is ended."""
@@ -58,7 +59,7 @@ class WorkerTask:
     @property
     def who(self) -> str:
         """Who ends where the process does."""
-        return "the process of the virtual ranks" if self.together else "rank 0"
+        return "the process of the virtual ranks" if self.together else "the process in which your function ran"
 
 
 @dataclass
@@ -183,7 +184,7 @@ class Worker:
                 if self._line.poll(_POLL_SECONDS):
                     return cause
             self._process.kill()
-        text = f"{cause.text} {task.who} did not heed the interrupt and had to be ended."
+        text = f"{cause.text} {capital(task.who)} did not react when it was told to stop, and had to be ended."
         return BrokenOff(Ending.RANK_ENDED, text)
 
     def _lost_answer(self, task: WorkerTask, cause: BrokenOff | None) -> WorkerAnswer:

@@ -14,7 +14,16 @@ import numpy as np
 
 from course_utils.ranks.virtual.buffers import copy_received, kind_of, numbers
 from course_utils.ranks.virtual.rank_in_communicator import RankInCommunicator
-from course_utils.ranks.virtual.virtual_mpi import ANY_SOURCE, ANY_TAG, PROC_NULL, Status, check_tag
+from course_utils.ranks.virtual.virtual_mpi import (
+    ANY_SOURCE,
+    ANY_TAG,
+    PROC_NULL,
+    MPIException,
+    Status,
+    VirtualRanksCannot,
+    check_tag,
+)
+from course_utils.ranks.virtual.virtual_persistent import MatchedMessage, VirtualPersistentRequest
 from course_utils.ranks.virtual.virtual_requests import (
     FromNobody,
     ReceiveRequest,
@@ -88,7 +97,7 @@ class VirtualMessages(RankInCommunicator):
         text = self._send_text(name, dest, tag)
         if message is None:
             return Request(self, text, on_completion, None)
-        if name not in ("Issend", "issend"):
+        if name not in ("Issend", "issend", "Ssend_init"):
             request = Request(self, text, on_completion, None)
         else:
             need = Send(Message(self.label, self.world_ranks[dest], tag))
@@ -125,6 +134,52 @@ class VirtualMessages(RankInCommunicator):
 
     def Send(self, buf, dest, tag=0):
         self._send_buffer("Send", None, buf, dest, tag)
+
+    def _check_attached(self, name: str) -> None:
+        if self.me.attached is None:
+            raise MPIException(f"{name}: no buffer is attached; call MPI.Attach_buffer first")
+
+    def Bsend(self, buf, dest, tag=0):
+        self._check_attached("Bsend")
+        self._send_buffer("Bsend", None, buf, dest, tag)
+
+    def Ibsend(self, buf, dest, tag=0):
+        self._check_attached("Ibsend")
+        return self._start_buffer("Ibsend", None, buf, dest, tag)
+
+    def Irsend(self, buf, dest, tag=0):
+        return self._start_buffer("Irsend", None, buf, dest, tag)
+
+    def bsend(self, obj, dest, tag=0):
+        self._check_attached("bsend")
+        self._send_object("bsend", obj, dest, tag)
+
+    def ibsend(self, obj, dest, tag=0):
+        self._check_attached("ibsend")
+        return self._start_object("ibsend", obj, dest, tag)
+
+    def _persistent_send(self, name: str, buf: Any, dest: int, tag: int) -> VirtualPersistentRequest:
+        self.check_peer(name, dest)
+        begin = functools.partial(self._start_buffer, name, None, buf, dest, tag)
+        return VirtualPersistentRequest(self, self._send_text(name, dest, tag), begin)
+
+    def Send_init(self, buf, dest, tag=0):
+        return self._persistent_send("Send_init", buf, dest, tag)
+
+    def Ssend_init(self, buf, dest, tag=0):
+        return self._persistent_send("Ssend_init", buf, dest, tag)
+
+    def Rsend_init(self, buf, dest, tag=0):
+        return self._persistent_send("Rsend_init", buf, dest, tag)
+
+    def Bsend_init(self, buf, dest, tag=0):
+        self._check_attached("Bsend_init")
+        return self._persistent_send("Bsend_init", buf, dest, tag)
+
+    def Recv_init(self, buf, source=ANY_SOURCE, tag=ANY_TAG):
+        self.check_peer("Recv_init", source, ANY_SOURCE)
+        begin = functools.partial(self._start_receive, "Recv_init", buf, source, tag)
+        return VirtualPersistentRequest(self, self._receive_text("Recv_init", source, tag), begin)
 
     def Ssend(self, buf, dest, tag=0):
         self._send_buffer("Ssend", None, buf, dest, tag)
@@ -210,9 +265,32 @@ class VirtualMessages(RankInCommunicator):
         text = self._receive_text(name, source, tag)
         if source == PROC_NULL:
             return FromNobody(self, text, None, None)
-        began, line = self.moment(), current_line()[0] if self._records else None
-        position = self._reserve_event()
-        receive = self._post(name, source, tag)
+        began, position = self.moment(), self._reserve_event()
+        return self._request_for(text, self._post(name, source, tag), name, take, kind, began, position)
+
+    def _request_of(
+        self, name: str, receive: PostedReceive, source: int, tag: int, buf: Any, position: int | None
+    ) -> ReceiveRequest:
+        """The request of a receive into a place for numbers, or of an object where `buf` is None."""
+
+        def take_numbers(message: VirtualMessage) -> None:
+            copy_received(name, buf, message.data, message.source)
+
+        take, kind = (None, OBJECT) if buf is None else (take_numbers, kind_of(buf))
+        text = self._receive_text(name, source, tag)
+        return self._request_for(text, receive, name, take, kind, self.moment(), position)
+
+    def _request_for(
+        self,
+        text: str,
+        receive: PostedReceive,
+        name: str,
+        take: Callable | None,
+        kind: str,
+        began: float,
+        position: int | None,
+    ) -> ReceiveRequest:
+        line = current_line()[0] if self._records else None
 
         def on_completion(end: float, status: Status | None) -> None:
             message = receive.message
@@ -298,11 +376,47 @@ class VirtualMessages(RankInCommunicator):
 
     probe, iprobe = Probe, Iprobe
 
+    def _matched(self, receive: PostedReceive, message: VirtualMessage, status: Status | None) -> MatchedMessage:
+        """Take a message out of reach of other receives."""
+        self.scheduler.claim(self.me, receive, message)
+        if status is not None:
+            status.take(status_of(message))
+
+        def start(name: str, buf: Any) -> Request:
+            return self._request_of(name, receive, message.source, message.tag, buf, self._reserve_event())
+
+        def take(name: str, buf: Any, status: Status | None) -> Any:
+            return start(name, buf).wait(status)
+
+        return MatchedMessage(take, start)
+
+    def Mprobe(self, source=ANY_SOURCE, tag=ANY_TAG, status=None):
+        _reject_nobody("Mprobe", source)
+        receive = self.posted_receive(source, tag)
+        message = self.scheduler.first_to_come(self.me, receive, self._receive_text("Mprobe", source, tag))
+        return self._matched(receive, message, status)
+
+    def Improbe(self, source=ANY_SOURCE, tag=ANY_TAG, status=None):
+        _reject_nobody("Improbe", source)
+        if not self.Iprobe(source, tag):
+            return None
+        receive = self.posted_receive(source, tag)
+        message = self.scheduler.unassigned(self.me, receive)
+        assert message is not None
+        return self._matched(receive, message, status)
+
+    mprobe, improbe = Mprobe, Improbe
+
 
 def _take_from_nobody(status: Status | None) -> None:
     """What a receive from PROC_NULL says."""
     if status is not None:
         status.take(from_nobody())
+
+
+def _reject_nobody(name: str, source: int) -> None:
+    if source == PROC_NULL:
+        raise VirtualRanksCannot(f"Virtual ranks cannot {name} from MPI.PROC_NULL.")
 
 
 def _unpickled(text: str, message: VirtualMessage) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.errors import CourseError
+from course_utils.errors import CourseError, nearest
 from course_utils.trace.mpi.several_requests import UNDEFINED
 from course_utils.trace.recorder import is_learner_code
 
@@ -51,8 +51,9 @@ class KnownInPart(metaclass=_KnownInPart):
     def unknown(cls, name: str) -> Exception:
         """The error for a name that this object does not have: VirtualRanksCannot where real ranks may know it."""
         if name[0].isupper() or name in cls.left_out:
-            return VirtualRanksCannot(f"Virtual ranks have no {cls.called}.{name}. `course.start(4)` starts real ones.")
-        return AttributeError(f"{cls.__name__!r} object has no attribute {name!r}", name=name)
+            return VirtualRanksCannot(f"Virtual ranks have no {cls.called}.{name}.")
+        known = [other for other in dir(cls) if not other.startswith("_")]
+        return AttributeError(f"{cls.called} has no attribute {name!r}.{nearest(name, known)}", name=name)
 
 
 class MPIException(RuntimeError):
@@ -60,7 +61,7 @@ class MPIException(RuntimeError):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("Get_") or name.startswith("error_"):
-            raise VirtualRanksCannot(f"Virtual ranks have no MPI.Exception.{name}. `course.start(4)` starts real ones.")
+            raise VirtualRanksCannot(f"Virtual ranks have no MPI.Exception.{name}.")
         raise AttributeError(name)
 
 
@@ -374,11 +375,11 @@ class _Module(types.ModuleType):
             raise _no_world(name)
         if name.startswith("__"):
             raise AttributeError(name)
-        raise VirtualRanksCannot(f"Virtual ranks have no MPI.{name}. `course.start(4)` starts real ones.")
+        raise VirtualRanksCannot(f"Virtual ranks have no MPI.{name}.")
 
 
-def module(clock: Callable[[], float], request: type, comm: type) -> types.ModuleType:
-    """A module that stands in for `mpi4py.MPI`; `MPI.Wtime()` is the rank's virtual time."""
+def module(clock: Callable[[], float], request: type, comm: type, **more: Any) -> types.ModuleType:
+    """A module that stands in for `mpi4py.MPI`; `MPI.Wtime()` is the rank's virtual time. `more`: further names."""
     mpi = _Module("mpi4py.MPI")
     mpi.__dict__.update(OPERATIONS)
     mpi.__dict__.update(DATATYPES)
@@ -386,7 +387,8 @@ def module(clock: Callable[[], float], request: type, comm: type) -> types.Modul
         ANY_SOURCE=ANY_SOURCE, ANY_TAG=ANY_TAG, PROC_NULL=PROC_NULL, UNDEFINED=UNDEFINED, IN_PLACE=IN_PLACE,
         COMM_NULL=None, REQUEST_NULL=None, Status=Status, Request=request, Comm=comm,
         Intracomm=comm, Op=Op, Datatype=Datatype, Exception=MPIException, Wtime=clock,
-        Wtick=lambda: 1e-9,
+        Wtick=lambda: 1e-9, BSEND_OVERHEAD=96, COMM_TYPE_SHARED=1, GROUP_NULL=None, CART=2,
+        Is_initialized=lambda: True, Is_finalized=lambda: False, **more,
     )  # fmt: skip
     return mpi
 

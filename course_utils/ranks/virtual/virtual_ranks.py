@@ -35,13 +35,15 @@ from course_utils.ranks.links.traffic import Traffic, traffic_of
 from course_utils.ranks.run import Attempt, LastRun, Run, check_function, events_of, pack_or_explain, spread
 from course_utils.ranks.virtual import virtual_mpi
 from course_utils.ranks.virtual.block_snapshots import ObservedRun, Stretches, block_frames
-from course_utils.ranks.virtual.communicator import VirtualComm
+from course_utils.ranks.virtual.communicator import VirtualComm, VirtualGrid
+from course_utils.ranks.virtual.groups_and_grids import VirtualGroup, compute_dims
 from course_utils.ranks.virtual.virtual_network import OwnLinks, network_model_of
+from course_utils.ranks.virtual.virtual_persistent import MatchedMessage, VirtualPersistentRequest
 from course_utils.ranks.virtual.virtual_requests import Request
 from course_utils.ranks.virtual.virtual_time import RunIsOver, Scheduler, VirtualRank
 from course_utils.trace.events import count_rounds
 from course_utils.trace.ledger import WORLD
-from course_utils.trace.recorder import NO_LINE, SourceLine, learner_frame, virtual_clocks
+from course_utils.trace.recorder import SourceLine, learner_frame, outside_text, virtual_clocks
 from course_utils.trace.wait_graph import WaitGraph
 from course_utils.words import bytes_text, count, seconds_text, wrapped
 
@@ -193,7 +195,8 @@ class VirtualRanks(LastRun):
         rejected = next((r.error for r in replies if r.error and r.error.type == "VirtualRanksCannot"), None)
         if rejected:
             where = f" ({rejected.line})" if rejected.line else ""
-            raise CourseError(f"{rejected.message}{where}")
+            text = rejected.message.removesuffix(".")
+            raise CourseError(f"{text}{where}. `course.start(4)` starts ranks that are processes, with all of MPI.")
         if trouble := describe(replies, cause):
             raise RankError(trouble, ending_of((reply.kind for reply in replies), cause))
         run = replace(work.outcome(replies), replay=partial(snapshots_of_blocks, function, each))
@@ -388,7 +391,7 @@ class _VirtualCall:
         def work(me: VirtualRank) -> None:
             replies.append(self._run_rank(me, packed, shared or pack_or_explain(function, each[me.number])))
 
-        mpi = virtual_mpi.module(lambda: scheduler.current.clock, Request, VirtualComm)
+        mpi = virtual_mpi.module(lambda: scheduler.current.clock, Request, VirtualComm, **_more_of_mpi(scheduler))
         with virtual_mpi.replace_mpi(mpi), _capture_prints(scheduler), _record_phases(scheduler):
             scheduler.run(work)
         self.stuck = scheduler.stuck
@@ -434,6 +437,23 @@ class _VirtualCall:
         sent = [(rank.sent_bytes, rank.sent_messages) for rank in self.scheduler.ranks]
         own = {name: getattr(run, name) for name in ("results", "events", "seconds", "output", "noticed")}
         return VirtualRun(**own, network=self.scheduler.network_model.name, sent=sent)
+
+
+def _more_of_mpi(scheduler: Scheduler) -> dict[str, Any]:
+    """What further names `MPI` has on virtual ranks."""
+
+    def attach_buffer(buf: Any) -> None:
+        scheduler.current.attached = buf
+
+    def detach_buffer() -> Any:
+        attached, scheduler.current.attached = scheduler.current.attached, None
+        return attached
+
+    return {
+        **{"Attach_buffer": attach_buffer, "Detach_buffer": detach_buffer, "Compute_dims": compute_dims},
+        **{"Prequest": VirtualPersistentRequest, "Message": MatchedMessage, "Group": VirtualGroup},
+        **{"Cartcomm": VirtualGrid, "Get_processor_name": lambda: "a virtual rank"},
+    }
 
 
 def _hang_cause(waits: WaitGraph) -> BrokenOff:
@@ -511,13 +531,14 @@ def check_memory(size: int, nbytes: int) -> None:
         )
 
 
-def _waiting_line(left: BaseException) -> SourceLine:
-    """Where a rank stood still."""
+def _waiting_line(left: BaseException) -> str:
+    """Where a rank stood still, to put behind what it called."""
     traceback = left.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    frame = learner_frame(traceback.tb_frame if traceback else None)
-    return SourceLine(frame.f_code.co_filename, frame.f_lineno) if frame else NO_LINE
+    innermost = traceback.tb_frame if traceback else None
+    frame = learner_frame(innermost)
+    return str(SourceLine(frame.f_code.co_filename, frame.f_lineno)) if frame else outside_text(innermost)
 
 
 class _Output(io.TextIOBase):

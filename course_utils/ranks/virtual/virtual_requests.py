@@ -37,7 +37,7 @@ class Request(SeveralRequests, KnownInPart):
     sends: int | None = None
     called = "MPI.Request"
     left_out = frozenset(
-        ("f2py", "fromhandle", "fromint", "get_status", "get_status_all", "get_status_any", "get_status_some", "handle")
+        ("f2py", "fromhandle", "fromint", "get_status_all", "get_status_any", "get_status_some", "handle")
         + ("py2f", "toint")
     )
 
@@ -119,6 +119,14 @@ class Request(SeveralRequests, KnownInPart):
 
     def test(self, status: Status | None = None) -> tuple[bool, Any]:
         return self.Test(status), self.value
+
+    def Get_status(self, status: Status | None = None) -> bool:
+        done = self.inactive or _test("Get_status", [self], all)
+        if done and not self.inactive:
+            self.wait_polling(status)
+        return done
+
+    get_status = Get_status
 
     def Free(self) -> None:
         self.inactive = True

@@ -127,6 +127,7 @@ class VirtualRank:
         self.sent_bytes = self.sent_messages = 0
         self.open: dict[int, Any] = {}
         self.notes: list[str] = []
+        self.attached: Any = None  # the memory of `MPI.Attach_buffer`
         self.printed: list[str] = []
         self.on_moment: Callable[[float], None] | None = None  # told of each beginning and end, before data arrive
 
@@ -343,6 +344,13 @@ class Scheduler:
         if key not in me.posted:
             me.posted[key] = deque()
         me.posted[key].append(receive)
+
+    def claim(self, me: VirtualRank, receive: PostedReceive, message: VirtualMessage) -> None:
+        """Give a message that has arrived to a receive that nobody has posted."""
+        self.moved, me.in_vain = True, 0
+        receive.posted_at = me.clock
+        me.inboxes[receive.channel, message.source].remove(message)
+        self._match(receive, message)
 
     def withdraw(self, me: VirtualRank, receive: PostedReceive) -> None:
         """Receive nothing any more."""

@@ -312,7 +312,7 @@ def free_leftovers() -> list[str]:
     resources = list(recorder.resources.values())
     counts = Counter(text for _, text in resources)
     words = [
-        f"{text} makes what nobody frees{f', {number} times' if number > 1 else ''}"
+        f"what {text} makes is never freed{f' ({number} times)' if number > 1 else ''}"
         for text, number in counts.items()
         if number >= _MANY or not any(hasattr(thing, "inner") for thing, owner_text in resources if owner_text == text)
     ]

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Kind
-from course_utils.checks.symptoms import raised
+from course_utils.checks.symptoms import raised, same
 
 
 def by_torch(gradient: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +34,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         label += f", {dtype}" * (dtype != "float64") + ", arrays that do not lie in one piece" * views
         given = (gradient, x, y)
         key = "stack" if gradient.ndim > 2 else ""
-        return Case(label, [given], [by_torch(*given)], with_comm=False, key=key)
+        parts = "the gradient of a", "the gradient of b"
+        return Case(label, [given], [by_torch(*given)], with_comm=False, key=key, parts=parts)
 
     n, k, m = (int(side) for side in rng.permutation([2, 3, 4, 5, 6])[:3])
     yield case((2, 3), (3, 4))
@@ -57,6 +59,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case((n, k), (k, m), "float32")
     yield case((4, n, k), (2, 1, k, m), "float32")
     yield case((5, n, k), (k, m), "float16")
+    yield in_a_row(case((n, k), (k, m)), case((n, k), (k, m)))
+    yield in_a_row(case((2, n, k), (k, m), "float32"), case((n, k), (k, m)))
     yield case((0, k), (k, m))
     yield case((n, 0), (0, m))
 
@@ -67,6 +71,10 @@ def _stack_of_another_shape(case: Case, outcome: Outcome) -> bool:
 
 def _stack_raises(case: Case, outcome: Outcome) -> bool:
     return case.key == "stack" and raised(outcome)
+
+
+def _nearly_right(case: Case, outcome: Outcome) -> bool:
+    return same(outcome.results[0], case.expected[0], 1e-5)
 
 
 def _no_entries(case: Case, outcome: Outcome) -> bool:
@@ -93,6 +101,7 @@ EXERCISE = Exercise(
         "a stack has another shape": _stack_of_another_shape,
         "a stack raises an error": _stack_raises,
         "a matrix has no entries": _no_entries,
+        "it is nearly right": _nearly_right,
     },
     praise=lambda outcome: "both gradients agree with torch's, for matrices and for stacks that broadcast",
 )

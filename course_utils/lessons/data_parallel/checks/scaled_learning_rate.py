@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from course_utils.checks.cases import REJECTED
+from course_utils.checks.cases import rejections
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.symptoms import error_of
 from course_utils.words import ranks
 
 FACTORS = {"linear": lambda size: size, "sqrt": math.sqrt}
@@ -18,6 +17,11 @@ def rates(function: Callable, base: float, steps: Sequence[int], *rest: object) 
     return [function(base, step, *rest) for step in steps]
 
 
+def at_each(steps: Sequence[int]) -> tuple[str, ...]:
+    """What the calls for these steps are called."""
+    return tuple(f"at step {step}" for step in steps)
+
+
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(world_size: int, rule: str, warm_up: int, steps: Sequence[int] = range(12)) -> Case:
         base = float(rng.uniform(0.01, 0.5))
@@ -25,10 +29,10 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         line = np.interp(steps, [0, warm_up], [base, top]).tolist() if warm_up else [top] * len(steps)
         until = f", {warm_up} steps of warm-up" if warm_up else ""
         in_order = steps == range(len(steps))
-        label = f'base {base:.3g}, {ranks(world_size)}, "{rule}"{until}; one entry per step'
+        label = f'base {base:.3g}, {ranks(world_size)}, "{rule}"{until}'
         given = (base, list(steps), world_size, rule, warm_up)
         more = {"with_comm": False, "tolerance": 1e-9, "harness": rates, "key": "" if in_order else "in-no-order"}
-        return Case(label + ", in no order" * (not in_order), [given], [line], **more)
+        return Case(label + ", steps in no order" * (not in_order), [given], [line], calls=at_each(steps), **more)
 
     yield case(4, "linear", 0, range(3))
     yield case(4, "sqrt", 0, range(3))
@@ -37,17 +41,15 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(4, "linear", 5)
     yield case(int(rng.integers(8, 64)), "linear", 7)
     yield case(no_square, "sqrt", 5)
-    label = "base 0.3, 8 ranks, neither rule nor warm-up named; one entry per step"
-    more = {"with_comm": False, "tolerance": 1e-9, "harness": rates, "key": "defaults"}
+    label = "base 0.3, 8 ranks, neither rule nor warm-up named"
+    more = {"with_comm": False, "tolerance": 1e-9, "harness": rates, "key": "defaults", "calls": at_each(range(3))}
     yield Case(label, [(0.3, [0, 1, 2], 8)], [[0.3 * 8] * 3], **more)
     yield case(8, "linear", 1)
     yield case(1, "linear", 5)
     warm_up = int(rng.integers(50, 150))
     yield case(no_square, "sqrt", warm_up, [int(step) for step in rng.permutation(200)])
     cubic = [(0.1, 0, 4, "cubic"), (0.1, 2, 8, "cubic", 5), (0.1, 9, 1, "cubic", 5), (0.1, 0, 8, "cubic", 5)]
-    for given in (*cubic, (0.1, 0, 4, "lin"), (0.1, 0, 4, "")):
-        more = {"with_comm": False, "harness": error_of, "key": REJECTED}
-        yield Case(f"scaled_learning_rate{given}", [given], ["ValueError"], **more)
+    yield from rejections("scaled_learning_rate", [*cubic, (0.1, 0, 4, "lin"), (0.1, 0, 4, "")], "ValueError")
 
 
 EXERCISE = Exercise(

@@ -53,7 +53,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         found = [dealt(*given) for given in calls]
         label = f"{count(len(calls), 'call')}, one after another; the first for 13 examples, 4 ranks"
         more = {"with_comm": False, "harness": one_after_another, "key": AFTER_ANOTHER_CALL}
-        return Case(label, [(calls,)], [found], **more)
+        names = tuple(f"in call {number}" for number in range(1, len(calls) + 1))
+        return Case(label, [(calls,)], [found], calls=names, **more)
 
     yield case(12, 4)
     yield case(12, 4, epoch=int(rng.integers(1, 5)))

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.cases import in_a_row
+from course_utils.checks.cases import in_a_row, rejected
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.symptoms import error_of
 from course_utils.checks.torch_cases import REUSED, is_new, lies_in
 from course_utils.lessons.experts.checks.common import ALL_TO_ONE, IDLE, chosen
 from course_utils.words import count
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-KEPT = "what is kept"
+KEPT = "the result"
 
 
 def kept(function: Callable, experts: "Tensor", number: int, factor: float) -> object:
@@ -68,10 +67,10 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(chosen(rng, 5, 1, 1), 1, 1.0)
     yield case(chosen(rng, 0, 2, 4), 4, 1.0)
     yield in_a_row(case(chosen(rng, 8, 2, 4), 4, 1.0), case(chosen(rng, 8, 2, 4), 4, 1.0))
+    yield in_a_row(case(chosen(rng, 5, 2, 4), 4, 1.0), case(chosen(rng, 9, 1, 5), 5, 0.5))
     for factor in (0, -0.5):
         given = (torch.tensor([[0], [1]]), 2, factor)
-        more = {"with_comm": False, "harness": error_of, "key": "no-room"}
-        yield Case(f"no room, factor {factor:g}", [given], ["CourseError"], **more)
+        yield rejected(f"no room, factor {factor:g}", given, key="no-room")
 
 
 EXERCISE = Exercise(

@@ -7,7 +7,7 @@ import numpy as np
 
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.torch_cases import drawn, gradient_for, not_contiguous
+from course_utils.checks.torch_cases import digits_lost, drawn, gradient_for, not_contiguous
 from course_utils.lessons.experts.checks.common import (
     ALL_TO_ONE,
     DROPPED,
@@ -16,6 +16,7 @@ from course_utils.lessons.experts.checks.common import (
     bytes_of_rows,
     case_maker,
     chosen,
+    gradient_of,
     group_of,
     ways,
 )
@@ -42,7 +43,11 @@ def combined(
         tensor.copy_(now.detach())  # whoever changed it changed the caller's
     if getattr(y, "requires_grad", False):
         (y * gradient_for(y, upstream)).sum().backward()
-    return {Y: y.detach() if hasattr(y, "detach") else y, OF_MADE: made.grad, OF_WEIGHTS: weights.grad}
+    return {
+        Y: y.detach() if hasattr(y, "detach") else y,
+        OF_MADE: gradient_of(made),
+        OF_WEIGHTS: gradient_of(weights),
+    }
 
 
 def in_one(
@@ -101,6 +106,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([4, 4], 2, 2, groups=2)
     yield case([16] * most, 2, 2, width=32, dtype="float32")
     yield in_a_row(case([6] * two, 2 * two, 2), case([6] * two, 2 * two, 2))
+    yield in_a_row(case([6] * two, 1, 2), case([6] * two, 1, 2))
+    yield in_a_row(case([3] * two, 2, 1), case([5] * two, 2, 2))
 
 
 EXERCISE = Exercise(
@@ -112,6 +119,7 @@ EXERCISE = Exercise(
     title="the answers, back to the tokens",
     cases=_cases,
     needs_torch=True,
+    symptoms={"digits are lost": digits_lost},
     hints=(
         "A rank now sends as many rows to each rank as it received from it, and they arrive in the order in which you "
         "had sent them. Which token, and which of its choices, does row i belong to?",

@@ -120,6 +120,13 @@ def case_maker(harness: Callable, of_group: Callable[..., tuple[list, list, list
     return case
 
 
+def gradient_of(tensor: "Tensor") -> "Tensor | None":
+    """Return its gradient; of a tensor without numbers zeros, if nothing went backward through it."""
+    import torch
+
+    return torch.zeros_like(tensor.detach()) if tensor.grad is None and not tensor.numel() else tensor.grad
+
+
 def group_of(size: int) -> Any:
     """Return the group of `size` neighbours that this rank belongs to; None, which means all ranks, if size is 0."""
     import torch.distributed as dist

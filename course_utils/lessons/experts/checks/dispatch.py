@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.cases import in_a_row
+from course_utils.checks.cases import in_a_row, rejected
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.symptoms import error_of
 from course_utils.checks.torch_cases import drawn, gradient_for, not_contiguous
 from course_utils.lessons.experts.checks.common import (
     ALL_TO_ONE,
@@ -18,6 +17,7 @@ from course_utils.lessons.experts.checks.common import (
     bytes_of_rows,
     case_maker,
     chosen,
+    gradient_of,
     group_of,
     ways,
 )
@@ -26,7 +26,7 @@ from course_utils.words import ranks
 if TYPE_CHECKING:
     from torch import Tensor
 
-FIELDS = ("rows", "expert", "order", "sent", "received")
+FIELDS = tuple(f"Dispatched.{name}" for name in ("rows", "expert", "order", "sent", "received"))
 GRADIENT = "the gradient of tokens"
 
 
@@ -37,14 +37,14 @@ def dispatched(
     group, given, tokens = group_of(group_size), tokens, tokens.clone().requires_grad_()
     result = function(tokens, experts, here) if group is None else function(tokens, experts, here, group)
     given.copy_(tokens.detach())  # whoever changed them changed the caller's
-    if not isinstance(result, tuple) or len(result) != len(FIELDS):
-        return result
+    if not isinstance(result, (tuple, list)) or len(result) != len(FIELDS):
+        return {FIELDS[0]: result}
     found = dict(zip(FIELDS, result, strict=True))
-    rows = found["rows"]
+    rows = found[FIELDS[0]]
     if getattr(rows, "requires_grad", False):
         (rows * gradient_for(rows, upstream)).sum().backward()
-        found["rows"] = rows.detach()
-    return found | {GRADIENT: tokens.grad}
+        found[FIELDS[0]] = rows.detach()
+    return found | {GRADIENT: gradient_of(tokens)}
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -82,13 +82,12 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([4, 4], 2, 2, groups=2)
     for strange in (4, -2):
         given = (torch.zeros(2, 3), torch.tensor([[strange], [0]]), 4)
-        more = {"backend": "gloo", "harness": error_of, "key": "no-such-expert"}
-        yield Case(f"no expert of number {strange}", [given], ["CourseError"], **more)
+        yield rejected(f"no expert of number {strange}", given, backend="gloo", key="no-such-expert")
     given = (torch.zeros(3, 3), torch.tensor([[1], [0]]), 4)
-    more = {"backend": "gloo", "harness": error_of, "key": "choices-missing"}
-    yield Case("3 tokens, choices for 2", [given], ["CourseError"], **more)
+    yield rejected("3 tokens, choices for 2", given, backend="gloo", key="choices-missing")
     yield case([16] * most, 2, 2, width=32)
     yield in_a_row(case([6] * two, 2, 2), case([6] * two, 2, 2))
+    yield in_a_row(case([4] * two, 2, 1), case([5] * two, 3, 2))
 
 
 EXERCISE = Exercise(

@@ -14,7 +14,7 @@ from course_utils.words import ranks
 if TYPE_CHECKING:
     from torch import Tensor
 
-SHARED, OWN = "the gradients of shared", "the gradients of own"
+SHARED, OWN = "the gradient of shared", "the gradient of own"
 Gradients = Sequence["Tensor | None"]
 
 
@@ -72,6 +72,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         dtype: str = "float64",
         nothing: Sequence[tuple] = (),
         give: Callable = list,
+        costs: bool = False,
     ) -> Case:
         size, kind = data * expert, getattr(torch, dtype)
         shared, own = ([[drawn(rng, *shape).to(kind) for shape in some] for _ in range(size)] for some in shapes)
@@ -92,12 +93,14 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             sum(gradient.nbytes for gradient in shared[0])
             + sum(int(np.prod(shape)) for shape in shapes[1]) * kind.itemsize
         )
-        more = {"backend": "gloo", "harness": summed, "cost": Cost(bytes_per_rank=nbytes), "may_change": (1, 2)}
+        cost = Cost(bytes_per_rank=nbytes) if costs else None
+        more = {"backend": "gloo", "harness": summed, "cost": cost, "may_change": (1, 2)}
         key = "given-once" if give is iter else "nothing-here" if nothing else ""
         return Case(label, given, expected, tolerance=TOLERANCE[dtype], key=key, **more)
 
     few, more = (((3,),), ((2, 2),)), (((3,), (2, 3)), ((4, 2), (4,), (1,)))
     yield case(2, 2, few)
+    yield case(2, 2, few, nothing=[(0, 0)])
     yield case(1, min(2, world_size), few)
     yield case(min(2, world_size), 1, few)
     yield case(2, 2, more)
@@ -111,8 +114,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(2, 2, ((), ((2,),)))
     yield case(2, 2, (((3,),), ()))
     yield case(2, 2, more, give=iter)
-    yield case(2, 2, (((200,), (40, 5)), ((30, 30),)), "float32")
+    yield case(2, 2, more, costs=True)
+    yield case(2, 2, (((200,), (40, 5)), ((30, 30),)), "float32", costs=True)
     yield in_a_row(case(2, 2, more), case(2, 2, more))
+    yield in_a_row(case(2, 2, few), case(2, 2, more))
 
 
 EXERCISE = Exercise(

@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.cases import in_a_row
+from course_utils.checks.cases import in_a_row, rejected
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.symptoms import error_of
 from course_utils.lessons.experts.checks.common import TOLERANCE
 from course_utils.words import count
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-EXPERTS, WEIGHTS, GRADIENT = "the experts", "the weights", "the gradient of scores"
+EXPERTS, WEIGHTS, GRADIENT = "the tensor of experts", "the tensor of weights", "the gradient of scores"
 
 
 def routed(function: Callable, scores: "Tensor", k: int, bias: "Tensor | None", upstream: "Tensor") -> object:
@@ -56,7 +55,9 @@ def by_numpy(scores: "Tensor", k: int, bias: "Tensor | None", upstream: "Tensor"
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     import torch
 
-    def case(tokens: int, number: int, k: int, about: str = "", dtype: str = "float64", values=None, bias=None) -> Case:
+    def case(
+        tokens: int, number: int, k: int, about: str = "", dtype: str = "float64", values=None, bias=None, key=""
+    ) -> Case:
         drawn = rng.standard_normal((tokens, number)) * 2 if values is None else np.array(values)
         scores = torch.tensor(drawn).to(getattr(torch, dtype))
         added = (
@@ -67,7 +68,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         label = f"{count(len(scores), 'token')}, {count(scores.shape[1], 'expert')}, k = {k}, {dtype}{about}"
         # float32 will do for shares of scores in float64, too.
         more = {"with_comm": False, "harness": routed, "tolerance": max(TOLERANCE[dtype], TOLERANCE["float32"])}
-        return Case(label, [given], [by_numpy(*given)], **more)
+        return Case(label, [given], [by_numpy(*given)], key=key, **more)
 
     yield case(5, 4, 1)
     yield case(6, 4, 2)
@@ -76,7 +77,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     unequal = [[2, 1, 0, -1], [1.5, 1, 0, 0.5], [2, 0.5, 1, 0]]
     yield case(3, 4, 2, ", with a bias that puts a smaller share first", values=unequal, bias=[0.0, 0.6, 0.0, 0.0])
     yield case(6, 4, 1, ", with a bias", bias=rng.permutation([2.0, -1.0, -0.5, 0.0]))
-    yield case(3, 4, 2, ", equal scores", values=[[1, 1, 1, 1], [0, 2, 0, 2], [3, 0, 0, 0]])
+    yield case(3, 4, 2, ", equal scores", values=[[1, 1, 1, 1], [0, 2, 0, 2], [3, 0, 0, 0]], key="equal-shares")
     yield case(3, 4, 2, ", scores that differ little", values=[rng.permutation(4) * 1e-6 for _ in range(3)])
     yield case(3, 3, 2, ", scores of a thousand", values=[[1000, 1001, 999], [-1000, -999, -1001], [0, 1000, 0.0]])
     yield case(2, 4, 2, ", small shares", "float16", [[0, -22, -21, -20], [-19, 0, -24, -18]])
@@ -85,14 +86,15 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(3, 4, 2, ", scores that differ little", "bfloat16", close)
     yield case(4, 4, 2, "", "bfloat16", [[3, 1, 0, -2], [0, 2, 4, -1], [1, -1, -3, 4], [2, 5, 0, 1]])
     yield case(int(rng.integers(20, 40)), int(rng.integers(6, 12)), 3, "", "float32")
-    yield case(3, 64, 7, ", nearly all scores equal", values=np.tile([1.0, *[0.0] * 31], (3, 2)))
+    values = np.tile([1.0, *[0.0] * 31], (3, 2))
+    yield case(3, 64, 7, ", nearly all scores equal", values=values, key="equal-shares")
     yield case(3, 1, 1)
     yield case(0, 4, 2)
     yield in_a_row(case(7, 5, 2), case(7, 5, 2))
+    yield in_a_row(case(3, 4, 1), case(5, 6, 3))
     for k in (0, 5):
         scores = torch.tensor(rng.standard_normal((3, 4)))
-        more = {"with_comm": False, "harness": error_of, "key": "no-such-k"}
-        yield Case(f"k = {k} of 4 experts", [(scores, k)], ["CourseError"], **more)
+        yield rejected(f"k = {k} of 4 experts", (scores, k), key="no-such-k")
 
 
 EXERCISE = Exercise(

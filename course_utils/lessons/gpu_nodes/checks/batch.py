@@ -17,23 +17,45 @@ from course_utils.lessons.gpu_nodes.checks.slurm_options import SBATCH, SRUN, Un
 
 SIGNALS = {"TERM": "SIGTERM", "SIGTERM": "SIGTERM", "15": "SIGTERM"}
 
-SCRIPT, TEXT, READ = "the script", "its text", "whether sbatch takes the script"
-NODES, TASKS, GPUS, CORES = "the nodes", "the tasks on each node", "the GPUs on each node", "the cores of each task"
-MINUTES, REQUEUE = "the minutes", "whether Slurm may queue the job again"
-SIGNAL, HEARD_BY, SECONDS = "the signal", "who hears the signal", "the seconds from the signal to the end"
-OPEN_MODE, OUTPUT, PARTITION, NAME = "--open-mode", "the file of the output", "the partition", "the job's name"
-TOLD, ADDRESS, PORT, THREADS = "what srun is to start", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"
+SCRIPT, TEXT, READ = "the script", "its text", "sbatch's answer to the script"
+NODES, TASKS, GPUS, CORES = (
+    "the number of nodes",
+    "the number of tasks on each node",
+    "the number of GPUs on each node",
+    "the number of cores of each task",
+)
+MINUTES, REQUEUE = "the number of minutes", "the permission to queue the job again"
+SIGNAL, HEARD_BY, SECONDS = (
+    "the signal",
+    "the receiver of the signal",
+    "the number of seconds from the signal to the end",
+)
+OPEN_MODE, OUTPUT, PARTITION, NAME = (
+    "the value of --open-mode",
+    "the file of the output",
+    "the partition",
+    "the job's name",
+)
+TOLD, ADDRESS, PORT, THREADS = "the command that srun starts", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"
 MEMORY, REASON, FURTHER_RUN = "the memory of each node", "the reason", "run {}"
-SRUN_CORES, OTHERS = "the cores that srun gives to each task", "--kill-on-bad-exit of srun"
-WAIT, EXPORT, STARTED = "--wait of srun", "--export of srun", "the tasks that srun starts"
+SRUN_CORES, OTHERS = "the number of cores that srun gives to each task", "the value of srun's --kill-on-bad-exit"
+WAIT, EXPORT, STARTED = (
+    "the value of srun's --wait",
+    "the value of srun's --export",
+    "the number of tasks that srun starts",
+)
 OWN = "srun's own options"
-CODE, ASKED = "the exit code", "what scontrol is asked for after srun"
+CODE, ASKED = "the exit code", "the list of scontrol's calls after srun"
 NO_SLURM = "no Slurm"
 UNANSWERED = re.compile("configuration source|[Cc]ontact|timed out|Zero Bytes|[Aa]uthentication|munge|standby")
 """What sbatch says where the fault lies between it and the controller, not in the script."""
-ONE_TEXT, TAKEN, THE_TASKS, THE_SHELL = "one text", "yes", "the tasks", "the batch script alone"
+ONE_TEXT, TAKEN, THE_TASKS, THE_SHELL = "one string", "yes", "the tasks", "the batch script alone"
 FIRST, JOB = "gpu07", 10_007
 ASKS_FOR_NONE = "a line that asks for none"
+INSTEAD = {"requeue": ["no-requeue"], "no-requeue": ["requeue"], "tasks-per-node": ["ntasks-per-node"]}
+"""Option → others that it takes the place of."""
+OLDER_NAMES = {"tasks-per-node": "ntasks-per-node"}
+"""Names that sbatch still knows."""
 VARIABLES = {"SLURM_JOB_NAME": "job-name", "SLURM_JOB_PARTITION": "partition", "SLURM_CPUS_PER_TASK": "cpus-per-task"}
 VARIABLES |= {"SLURM_NTASKS_PER_NODE": "ntasks-per-node", "SLURM_GPUS_PER_NODE": "gpus-per-node"}
 """Variable of a job → the option that Slurm sets it from, where the script has that option."""
@@ -82,10 +104,11 @@ def options_of(text: str) -> dict[str, str]:
                 raise Rejected("unknown-option", str(error)) from error
             if rest:
                 raise Rejected("unknown-option", f"sbatch: error: {rest[0]!r} is no option")
-            found |= asked
-    # An older name, which sbatch still knows.
-    if "tasks-per-node" in found:
-        found["ntasks-per-node"] = found.pop("tasks-per-node")
+            for name, value in asked.items():
+                # Of two lines with one option, or with two that exclude each other, the last one counts.
+                for other in (name, *INSTEAD.get(name, ())):
+                    found.pop(other, None)
+                found[OLDER_NAMES.get(name, name)] = value
     return found
 
 
@@ -124,12 +147,13 @@ def asked_for(text: str) -> dict[str, Any]:
     """What the job is to have, in the words of the verdict."""
     options = options_of(text)
     nodes = int(options.get("nodes", 1))
-    tasks = int(options.get("ntasks-per-node") or int(options.get("ntasks", nodes)) / nodes)
+    tasks = tasks_of(options, nodes)
+    cores = int(options.get("cpus-per-task", 1))
     found = {READ: TAKEN, NODES: nodes, TASKS: tasks, GPUS: gpus_of(options, nodes, tasks)}
-    found |= {CORES: int(options.get("cpus-per-task", 1)), MINUTES: minutes_of(options.get("time", "0"))}
+    found |= {CORES: cores, MINUTES: minutes_of(options.get("time", "0"))}
     found |= signal_of(options.get("signal", "")) | {REQUEUE: "yes" if "requeue" in options else "not said"}
     found |= {OPEN_MODE: options.get("open-mode", "not said"), PARTITION: options.get("partition", "not said")}
-    found[MEMORY] = memory_text(options)
+    found[MEMORY] = memory_text(options, round(cores * tasks))
     name = options.get("job-name", "")
     found |= {NAME: name, OUTPUT: options.get("output", "slurm-%j.out").replace("%x", name)}
     return found
@@ -148,24 +172,81 @@ def variables_of(text: str) -> dict[str, str]:
     return found | dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), str(nodes))
 
 
-def gpus_of(options: Mapping[str, str], nodes: int, tasks: int) -> int | str:
-    """On each node, from any of the options that ask for GPUs; in words where one of them asks for none."""
+def tasks_of(options: Mapping[str, str], nodes: int) -> int | float:
+    """Tasks on each node. With `--ntasks`, `--ntasks-per-node` is only the most that a node may have.
+
+    Raises:
+        Rejected: there are more tasks than the nodes may have.
+    """
+    per_node = int(options.get("ntasks-per-node") or 0)
+    if "ntasks" not in options:
+        of_gpus = int(options.get("ntasks-per-gpu", 0)) * _number_of_gpus(options, nodes, 1)
+        return per_node or of_gpus or 1
+    total = int(options["ntasks"])
+    if per_node and total > per_node * nodes:
+        words = "sbatch: error: Batch job submission failed: Requested node configuration is not available"
+        raise Rejected("more-tasks-than-nodes-take", words)
+    return total // nodes if total % nodes == 0 else round(total / nodes, 2)
+
+
+def gpus_of(options: Mapping[str, str], nodes: int, tasks: float) -> int | str:
+    """On each node, from any of the options that ask for GPUs; in words where one of them asks for none.
+
+    Raises:
+        Rejected: two of them contradict each other.
+    """
+    _compare_gpus(options, nodes, tasks)
     found = _number_of_gpus(options, nodes, tasks)
     asked = any(name.startswith(("gpus", "gres")) for name in options)
     return ASKS_FOR_NONE if asked and not found else found
 
 
-def _number_of_gpus(options: Mapping[str, str], nodes: int, tasks: int) -> int:
-    number = {name: int(options[name].rpartition(":")[2]) for name in options if name.startswith("gpus")}
+def _number_of_gpus(options: Mapping[str, str], nodes: int, tasks: float) -> int:
+    return next((number for number in _gpus_on_a_node(options, nodes, tasks).values() if number), 0)
+
+
+def _gpus_on_a_node(options: Mapping[str, str], nodes: int, tasks: float) -> dict[str, int]:
+    """Option → how many GPUs each node has according to it."""
+    number = {
+        name: int(options[name].rpartition(":")[2]) for name in options if name.startswith("gpus-per") or name == "gpus"
+    }
+    found = {}
     if "gres" in options:
-        return int((re.search(r"gpu(?::[a-z]\w*)?:(\d+)", options["gres"]) or [0, 1])[1])
-    return number.get("gpus-per-node") or number.get("gpus-per-task", 0) * tasks or number.get("gpus", 0) // nodes
+        found["gres"] = int((re.search(r"gpu(?::[a-z]\w*)?:(\d+)", options["gres"]) or [0, 1])[1])
+    if "gpus-per-node" in number:
+        found["gpus-per-node"] = number["gpus-per-node"]
+    if "gpus-per-task" in number:
+        found["gpus-per-task"] = round(number["gpus-per-task"] * tasks)
+    if "gpus" in number:
+        found["gpus"] = number["gpus"] // nodes
+    return found
 
 
-def memory_text(options: Mapping[str, str]) -> str:
-    """What is asked for, in words where it is not for each node."""
-    whose = {"mem": "", "mem-per-cpu": " for each core", "mem-per-gpu": " for each GPU"}
-    return " and ".join(options[name] + words for name, words in whose.items() if name in options) or "not said"
+def _compare_gpus(options: Mapping[str, str], nodes: int, tasks: float) -> None:
+    """Reject options that ask for different numbers of GPUs on a node, as Slurm does when it validates a job."""
+    found = _gpus_on_a_node(options, nodes, tasks)
+    if len({*found.values()}) > 1:
+        each = " and ".join(f"{number} by --{name}" for name, number in found.items())
+        words = f"sbatch: error: Failed to validate job spec. On each node, GPUs are asked for twice: {each}"
+        raise Rejected("gpus-contradict", words)
+
+
+def memory_text(options: Mapping[str, str], cores: int) -> str:
+    """What is asked for, for each node; in words where it is for each GPU.
+
+    Args:
+        cores: of all tasks on a node.
+
+    Raises:
+        Rejected: it is asked for in two ways.
+    """
+    asked = [name for name in ("mem", "mem-per-cpu", "mem-per-gpu") if name in options]
+    if len(asked) > 1:
+        words = "sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
+        raise Rejected("memory-twice", words)
+    if asked == ["mem-per-cpu"] and (found := re.fullmatch(r"(\d+)([A-Z]?)", options["mem-per-cpu"])):
+        return f"{cores * int(found[1])}{found[2]}"
+    return options[asked[0]] + " for each GPU" * (asked == ["mem-per-gpu"]) if asked else "not said"
 
 
 def signal_of(value: str) -> dict[str, Any]:
@@ -211,7 +292,7 @@ def run(text: str, status: int, job: int = JOB, environment: Mapping[str, str] |
 def noted(notes: Path) -> dict[str, Any]:
     """What srun was told, by its arguments and by variables; srun's own options are taken off."""
     if not notes.exists():
-        return {TOLD: "srun was never called"}
+        return {TOLD: "the script ended without calling srun"}
     address, port, threads, cores, wait = notes.read_text().splitlines()[:5]
     words = Path(f"{notes}.srun").read_bytes().decode().split("\0")[1:-1]
     try:

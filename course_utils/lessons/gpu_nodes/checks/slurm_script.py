@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.cases import REJECTED
+from course_utils.checks.cases import how_it_ended, rejected
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.checks.symptoms import error_of
+from course_utils.checks.promised_errors import Raises
 from course_utils.lessons.gpu_nodes.checks.batch import (
     ADDRESS,
     ASKED,
@@ -48,6 +48,7 @@ from course_utils.lessons.gpu_nodes.checks.batch import (
     THREADS,
     TOLD,
     WAIT,
+    options_of,
     taken_by_slurm,
     tried,
 )
@@ -84,7 +85,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
     yield case({"nodes": 2})
     large = {"nodes": 2, "gpus_per_node": 4, "cores_per_task": 8, "minutes": 1439, "warn_seconds": 120}
-    yield case(large | {"partition": "gpu", "name": "vgg-11"})
+    yield case(large | {"partition": "gpu", "name": "vgg-11", "memory": "320G"})
     yield case({"memory": "40G", "minutes": 1559, "nodes": 3, "warn_seconds": 1}, (75, JOB, {}))
     yield case({}, *((1, job, {}) for job in (JOB, 45_999, 7, 10_089)))
     short = {"minutes": 2, "warn_seconds": 119}
@@ -101,23 +102,61 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     no_sense += [{"tasks_per_node": 0}, {"name": "my job"}, {"partition": "gpu\n#SBATCH --uid=0"}, {"minutes": 0}]
     no_sense += [{"memory": "40 G"}]
     for options in no_sense:
-        more = {"with_comm": False, "harness": rejected, "key": REJECTED}
-        yield Case(f"slurm_script(…, **{options})", [(options,)], ["CourseError"], **more)
+        yield rejected(f"slurm_script(…, **{options})", (options,), harness=rejection)
     small = {"minutes": 5, "warn_seconds": 30}
     yield Case("sbatch --test-only", [("true", small)], None, with_comm=False, harness=taken_by_slurm, judge=_by_slurm)
 
 
-def rejected(function: Callable, options: Options) -> str:
-    """The name of the error that the learner's function raises, or "no error"."""
-    return error_of(lambda: function(COMMAND, **options))
+def rejection(function: Callable, options: Options) -> Raises:
+    """Which error the learner's function raises."""
+    return how_it_ended(lambda: function(COMMAND, **options))
 
 
 def _judge(outcome: Outcome) -> Finding | None:
     result, (command, options, runs) = outcome.results[0], outcome.case.arguments[0]
     if key := result.get(REASON):
-        words = "rank 0 has {got!r} in whether sbatch takes the script, expected 'yes'"
+        words = "{got}" if key == "stops-reading" else "sbatch doesn't take the script and says: {got}"
         return own(key, words, where=(READ,), got=result[READ])
-    return difference(0, result, due(command, options, runs)) or _in_the_runs(result, runs)
+    found = difference(0, result, due(command, options, runs))
+    return _in_the_script(found, result) if found else _in_the_runs(result, runs)
+
+
+def _in_the_script(found: Finding, result: dict[str, Any]) -> Finding:
+    """The difference, or what explains it."""
+    if found.where == (TASKS,):
+        asked = options_of(result[TEXT])
+        if "ntasks" in asked and "ntasks-per-node" in asked:
+            words = (
+                "the script has --ntasks={total} besides --ntasks-per-node. Then Slurm starts {total} in all, and the "
+                "second number is only the most for a node; {expected} on each of {nodes} nodes are wanted"
+            )
+            values = {"total": asked["ntasks"], "nodes": result[NODES], "expected": found.expected}
+            return own("two-numbers-of-tasks", words, where=found.where, got=found.got, **values)
+    if found.where == (MEMORY,) and "mem-per-cpu" in (asked := options_of(result[TEXT])):
+        words = (
+            "the script asks for {asked} for each core, which makes {got} on a node, and {expected} for a whole node "
+            "is wanted"
+        )
+        values = {"asked": asked["mem-per-cpu"], "got": found.got, "expected": found.expected}
+        return own("memory-of-each-core", words, where=found.where, **values)
+    if TOLD in found.where and isinstance(told := _of_the_run(found, result)[TOLD], str):
+        return own("no-srun", "{told}", where=found.where, told=told)
+    if TOLD in found.where and (starter := _starter(result)):
+        words = "srun starts a task for each GPU, and each of them starts `{starter}`, which would start them all again"
+        return own("starts-twice", words, where=found.where, starter=starter)
+    return found
+
+
+def _of_the_run(found: Finding, result: dict[str, Any]) -> dict[str, Any]:
+    """What was seen of the run that a finding is about."""
+    return result[found.where[0]] if len(found.where) > 1 else result
+
+
+def _starter(result: dict[str, Any]) -> str:
+    """A program among the words that srun was told that starts processes itself; "" if there is none."""
+    told = [str(word) for seen in _runs(result) for word in seen.get(TOLD, ()) if not isinstance(seen.get(TOLD), str)]
+    starters = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "mpirun", "mpiexec", "srun")
+    return next((word for word in told if word.rpartition("/")[2] in starters), "")
 
 
 def _in_the_runs(result: dict[str, Any], runs: list[tuple]) -> Finding | None:
@@ -125,22 +164,22 @@ def _in_the_runs(result: dict[str, Any], runs: list[tuple]) -> Finding | None:
     for seen, (_, job, environment) in zip(_runs(result), runs, strict=True):
         port, others, wait, export = (seen[key] for key in (PORT, OTHERS, WAIT, EXPORT))
         if export != "not said" and "ALL" not in export.split(","):
-            words = "srun is told --export={export}: the tasks get no other variable, PATH among them"
+            words = "srun is told --export={export}, so the tasks get no other variable, not even PATH"
             return own("export", words, export=export)
         if others != "0" and others != "not said":
-            words = "srun is told --kill-on-bad-exit={value}: it kills all tasks when one ends with code 75"
+            words = "srun is told --kill-on-bad-exit={value}, so it kills all tasks when one ends with code 75"
             return own("kill-on-bad-exit", words, value=others)
         if not (wait.isdecimal() and 0 < int(wait) <= 60):
-            words = "srun's --wait is {got}, expected 30: the others' seconds after the first task has ended"
+            words = "srun's --wait is {got}, but the other tasks are to have 30 seconds after the first one has ended"
             return own("wait", words, got=wait)
         if PORT not in environment and not (port.isdecimal() and 20_000 <= int(port) < 65_536):
-            words = "MASTER_PORT of job {job} is {got!r}, expected a number from 20000 to 65535"
+            words = "the MASTER_PORT of job {job} is {got!r}, and it has to be a number from 20000 to 65535"
             return own("port-outside" if port else "no-port", words, job=job, got=port)
         if ports.setdefault(job, port) != port:
-            words = "MASTER_PORT of job {job} is {first}, and {then} when the same job runs again"
+            words = "the MASTER_PORT of job {job} is {first}, but {then} when the same job runs again"
             return own("port-changes", words, job=job, first=ports[job], then=port)
     if len(ports) > 1 and len(set(ports.values())) == 1:
-        return own("one-port", "two jobs, {jobs}, have one MASTER_PORT", jobs=" and ".join(map(str, ports)))
+        return own("one-port", "the two jobs {jobs} have the same MASTER_PORT", jobs=" and ".join(map(str, ports)))
     return None
 
 
@@ -151,7 +190,7 @@ def _runs(result: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _by_slurm(outcome: Outcome) -> Finding | None:
     here, answer = outcome.results[0]
-    words = "Slurm does not take the script: {answer}"
+    words = "the Slurm of this machine doesn't take the script and says: {answer}"
     return own("slurm-rejects", words, answer=answer) if here and answer != TAKEN else None
 
 

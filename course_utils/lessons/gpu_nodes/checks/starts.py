@@ -19,9 +19,13 @@ IMAGES = 1437
 """Handwritten digits to train on."""
 NAMES = ("first", "second", "third", "fourth", "fifth")
 STARTS = tuple(f"the {name} start" for name in NAMES)
-ENDED, LEFT_AFTER, THERE = "how it ended", "the step of the interruption", "the checkpoint when this rank left"
-BATCHES, WRITTEN, WRITTEN_AFTER = "its batches", "its checkpoints", "the steps before its checkpoints"
-RESUMED, STEPS, LOSSES = "resumed_at", "steps", "losses"
+ENDED, LEFT_AFTER, THERE = "the end", "the step of the interruption", "the checkpoint at the end"
+BATCHES, WRITTEN, WRITTEN_AFTER = (
+    "the list of batches",
+    "the list of checkpoints",
+    "the list of steps before a checkpoint",
+)
+RESUMED, STEPS, LOSSES = "resumed_at", "steps", "the list of losses"
 DIED, INTERRUPTED, FINISHED, REJECTED = "killed", "interrupted", "finished", "an error"
 ON_DISK = "on the disk"
 BATCH = "epoch {}, batch {}"
@@ -111,7 +115,7 @@ def one_start(function: Callable, settings: Settings, start: Start) -> dict[str,
         seen[THERE] = ON_DISK if there else "not on the disk"
     if ended == FINISHED:
         seen |= {STEPS: result if result is None else result.steps, RESUMED: getattr(result, "resumed_at", None)}
-        losses = getattr(result, "losses", None)
+        losses = getattr(result, "the list of losses", None)
         seen[LOSSES] = [round(loss, 6) for loss in losses] if isinstance(losses, list) else losses
     return seen
 

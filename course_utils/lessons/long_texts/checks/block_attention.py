@@ -8,13 +8,15 @@ import numpy as np
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.checks.torch_cases import drawn, not_contiguous
+from course_utils.checks.torch_cases import digits_lost, drawn, not_contiguous
 from course_utils.words import bytes_text
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-RESULT = ("output", "log-sum-exp")
+RESULT = ("the output", "the log-sum-exp")
+ALL_ALIKE = {"large-scores": 1, "far-below": -1}
+"""Key of a case whose scores are all very large, or all far below 0 → their sign."""
 
 
 def at_once(q, k, v, q_positions, k_positions, block=0):
@@ -39,8 +41,8 @@ def counted(function: Callable, *given: Any) -> Any:
 
     with Allocated() as allocated:
         found = function(*given)
-    if type(found) is not tuple or len(found) != 2:
-        return found
+    if type(found) not in (tuple, list) or len(found) != len(RESULT):
+        return {RESULT[0]: found}
     return {**dict(zip(RESULT, found, strict=True)), "largest": allocated.largest}
 
 
@@ -72,8 +74,10 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
         q, k, v = (drawn(rng, *heads, len(some), 5) for some in (q_positions, k_positions, k_positions))
         q, k, v = ((scale * tensor).to(getattr(torch, dtype)) for tensor in (q, k, v))
-        if key == "far-below":
-            q, k = q.abs() + scale, -k.abs() - scale
+        if key in ALL_ALIKE:
+            q, k = scale + q / scale**2, ALL_ALIKE[key] * (scale + k / scale**2)
+        if key == "different-scores":
+            q = q * torch.linspace(0, 1, len(q_positions))[:, None].to(q)
         if key == "not-contiguous":
             q, k, v = map(not_contiguous, (q, k, v))
         given = (q, k, v, q_positions, k_positions, block)
@@ -87,28 +91,30 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def text(n: int) -> list["Tensor"]:
         return [torch.arange(n)] * 2
 
-    yield case(*text(1), 1)
-    yield case(*text(6), 8)
-    yield case(*text(12), 4)
-    yield case(*text(11), 4)
-    yield case(*text(int(rng.integers(13, 30))), 1)
-    yield case(torch.arange(20, 28), torch.arange(12), 5, "queries behind all keys")
-    yield case(torch.arange(6, 14), torch.arange(4, 12), 3, "the text's middle")
-    yield case(torch.arange(9), torch.arange(4, 16), 3, "queries that see no key")
-    yield case(torch.arange(4), torch.arange(4, 8), 2, "no query sees a key")
-    yield case(torch.arange(4, 8), torch.arange(12).flip(0), 3, "keys from the last to the first")
-    yield case(torch.arange(12).flip(0), torch.arange(12), 3, "queries from the last to the first")
+    yield case(*text(1), 1, key="one-block")
+    yield case(*text(6), 8, key="one-block")
+    yield case(*text(12), 4, key="several-blocks")
+    yield case(*text(11), 4, key="several-blocks")
+    yield case(*text(int(rng.integers(13, 30))), 1, key="several-blocks")
+    yield case(torch.arange(20, 28), torch.arange(12), 5, "queries behind all keys", key="other-keys")
+    yield case(torch.arange(6, 14), torch.arange(4, 12), 3, "the text's middle", key="other-keys")
+    yield case(torch.arange(9), torch.arange(4, 16), 3, "queries that see no key", key="no-key")
+    yield case(torch.arange(4), torch.arange(4, 8), 2, "no query sees a key", key="no-key")
+    yield case(torch.arange(4, 8), torch.arange(12).flip(0), 3, "keys from the last to the first", key="any-order")
+    yield case(torch.arange(12).flip(0), torch.arange(12), 3, "queries from the last to the first", key="any-order")
     mixed = torch.from_numpy(rng.permutation(16))
-    yield case(mixed[:7], mixed[4:], 3, "tokens in any order")
+    yield case(mixed[:7], mixed[4:], 3, "tokens in any order", key="any-order")
     yield case(*text(9), 4, "q, k and v not contiguous", key="not-contiguous")
-    yield case(*text(10), 3, "large scores", scale=30.0)
-    yield case(*text(10), 3, "large scores", "float32", scale=10.0)
+    yield case(*text(10), 3, "large scores", scale=30.0, key="large-scores")
     yield case(*text(10), 3, "scores far below 0", scale=30.0, key="far-below")
+    yield case(*text(10), 3, "scores from 0 to 3,000", scale=40.0, key="different-scores")
+    yield case(*text(10), 3, "scores from 0 to 400", "float32", scale=15.0, key="different-scores")
     yield case(*text(24), 5, dtype="float32")
-    yield case(*text(40), 4, dtype="float16")
-    yield case(*text(40), 4, dtype="bfloat16")
+    yield case(*text(40), 4, dtype="float16", key="two-bytes")
+    yield case(*text(40), 4, dtype="bfloat16", key="two-bytes")
     yield case(torch.arange(480, 512), torch.arange(512), 32, "the end of a long text", heads=(1, 1))
     yield in_a_row(case(*text(8), 3), case(torch.arange(2, 10).flip(0), mixed[:8], 3, "tokens in any order"))
+    yield in_a_row(case(*text(5), 2), case(*text(9), 4, dtype="float32"))
     yield case(*text(512), 16, "a long text", heads=(1, 1))
 
 
@@ -121,6 +127,7 @@ EXERCISE = Exercise(
     title="attention without all scores at once",
     cases=_cases,
     needs_torch=True,
+    symptoms={"digits are lost": digits_lost},
     hints=(
         "Go through the keys block by block. What do you have to remember about the earlier blocks, for each query, so "
         "that you can add the next one? And what happens to a query that sees no key of a block?",

@@ -6,7 +6,7 @@ import numpy as np
 
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.torch_cases import REUSED, drawn, is_new, lies_in, not_contiguous
+from course_utils.checks.torch_cases import REUSED, digits_lost, drawn, is_new, lies_in, not_contiguous
 
 NOTHING = -float("inf")
 RESULT = ("the output", "the log-sum-exp")
@@ -34,43 +34,52 @@ def merged_by_hand(out, lse, other_out, other_lse):
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
+    import torch
+
     def case(
         shape: tuple[int, ...],
-        label: str = "",
+        about: str = "",
         dtype: str = "float64",
         add: float = 0.0,
         unseen: str = "",
         gap: float = 0.0,
+        step: float = 0.0,
         key: str = "",
     ) -> Case:
+        """A case whose log-sum-exps are near 3 `add`, with `gap` more in the second set and `step` for each query."""
         given = [drawn(rng, *some, dtype=dtype) for some in (shape, shape[:-1], shape, shape[:-1])]
-        given[1], given[3] = (given[1] + add) * 3, (given[3] + add + gap) * 3
+        for index, of_all in ((1, add), (3, add + gap)):
+            given[index] = (given[index] + of_all + step * torch.arange(shape[-2])) * 3
         for index, name in ((1, "first"), (3, "second")):
             if unseen in (name, "both"):  # of the first query
                 given[index][..., 0], given[index - 1][..., 0, :] = NOTHING, 0.0
         if key == "not-contiguous":
             given[0], given[2] = not_contiguous(given[0]), not_contiguous(given[2])
-        about = f"outputs of shape {shape}, {dtype}"
+        label = f"outputs of shape {shape}, {dtype}"
         expected = dict(zip(RESULT, merged_by_hand(*given), strict=True)) | {REUSED: ...}
         more = {"with_comm": False, "harness": merged, "judge": is_new, "key": key}
-        return Case(f"{label}; {about}" if label else about, [tuple(given)], [expected], **more)
+        return Case(f"{about}; {label}" if about else label, [tuple(given)], [expected], **more)
 
     yield case((3, 5))
     yield case((2, 4, 6, 8))
     yield case((5, 5), dtype="float32")
-    yield case((4, 3), "log-sum-exps near 3,000", add=1000.0)
-    yield case((4, 3), "log-sum-exps near -3,000", add=-1000.0)
-    yield case((4, 3), "the second set's scores far above the first's", add=-400.0, gap=800.0)
-    yield case((4, 3), "the second set's scores far below the first's", add=400.0, gap=-800.0)
-    yield case((2, 4, 3), "a query that saw no key of the first set", unseen="first")
-    yield case((2, 4, 3), "a query that saw no key of the second set", unseen="second")
-    yield case((2, 4, 3), "a query that saw no key at all", unseen="both")
-    yield case((1, 3), "no key of the second set", unseen="second")
-    yield case((1, 3), "no key of the first set", unseen="first")
-    yield case((1, 2, 0, 4), "no query")
+    yield case((4, 3), "log-sum-exps near 3,000", add=1000.0, key="large")
+    yield case((4, 3), "log-sum-exps near -3,000", add=-1000.0, key="large")
+    yield case((4, 3), "the second set's scores far above the first's", add=-400.0, gap=800.0, key="large")
+    yield case((4, 3), "the second set's scores far below the first's", add=400.0, gap=-800.0, key="large")
+    yield case((4, 3), "log-sum-exps from 0 to 3,000 in one call", step=-1000.0, add=1000.0, key="very-different")
+    few = {"about": "log-sum-exps from -300 to 300 in one call", "dtype": "float32", "key": "very-different"}
+    yield case((2, 5, 3), add=-100.0, step=50.0, **few)
+    yield case((2, 4, 3), "a query that saw no key of the first set", unseen="first", key="unseen")
+    yield case((2, 4, 3), "a query that saw no key of the second set", unseen="second", key="unseen")
+    yield case((2, 4, 3), "a query that saw no key at all", unseen="both", key="unseen")
+    yield case((1, 3), "no key of the second set", unseen="second", key="unseen")
+    yield case((1, 3), "no key of the first set", unseen="first", key="unseen")
+    yield case((1, 2, 0, 4), "no query", key="no-query")
     yield case((2, 4, 6, 3), "outputs not contiguous", key="not-contiguous")
     yield case((1, 7, 2, 2), dtype="float32")
     yield in_a_row(case((2, 3, 4)), case((2, 3, 4)))
+    yield in_a_row(case((3, 4)), case((2, 5, 3)))
 
 
 EXERCISE = Exercise(
@@ -82,6 +91,7 @@ EXERCISE = Exercise(
     title="two parts of an attention, merged",
     cases=_cases,
     needs_torch=True,
+    symptoms={"digits are lost": digits_lost},
     hints=(
         "An output is the sum of exp(score) · v, divided by the sum of exp(score), which is exp(lse). What do you have "
         "to multiply each output by, before you can divide both by the common sum? And what happens if exp(lse) is too "

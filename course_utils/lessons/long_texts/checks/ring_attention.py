@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.cases import in_a_row
+from course_utils.checks.cases import in_a_row, rejected
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind, own
-from course_utils.checks.torch_cases import drawn
+from course_utils.checks.torch_cases import digits_lost, drawn
 from course_utils.lessons.long_texts.checks.block_attention import RESULT, at_once
 from course_utils.trace.recorder import phase
 from course_utils.words import count, ranks
@@ -35,7 +35,8 @@ def round_the_ring(
     group = all_groups[rank % groups]
     with phase("attention"):
         found = function(q, k, v, positions, group)
-    return dict(zip(RESULT, found, strict=True)) if type(found) is tuple and len(found) == 2 else found
+    is_pair = type(found) in (tuple, list) and len(found) == len(RESULT)
+    return dict(zip(RESULT, found, strict=True)) if is_pair else {RESULT[0]: found}
 
 
 def moves(outcome: Outcome, rank: int) -> list["Event"]:
@@ -95,15 +96,16 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         label = f"{ranks(len(arguments))}, {sum(shares)} tokens, {dtype}"
         label = f"{label}, {about}" if about else label
         key = "groups" if groups > 1 else "unequal-shares" if len(set(shares)) > 1 else ""
+        key = key or ("one-rank" if len(shares) == 1 else "in-order" if not mixed else "")
         more = {"backend": "gloo", "harness": round_the_ring, "judge": _once_round, "key": key}
         return Case(label, arguments, expected, **more)
 
-    yield case([4] * world_size)
-    yield case([4] * world_size, "in the text's order", mixed=False)
-    yield case([4] * world_size, "each rank's in any order", rising=False)
-    yield case([3] * min(2, world_size))
     yield case([5])
     yield case([5], "in any order", rising=False)
+    yield case([4] * world_size, "in the text's order", mixed=False)
+    yield case([3] * min(2, world_size))
+    yield case([4] * world_size)
+    yield case([4] * world_size, "each rank's in any order", rising=False)
     yield case([3] * min(3, world_size))
     yield case([6] * world_size, dtype="float16")
     yield case([6] * min(3, world_size), dtype="bfloat16")
@@ -112,6 +114,12 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([3, 1], "2 groups, unequal shares", dtype="float32", groups=2)
     few = [[3] * min(2, world_size)] * 2
     yield in_a_row(*map(case, few))
+    yield in_a_row(case([2] * min(2, world_size)), case([int(share) for share in range(min(2, world_size), 0, -1)]))
+    for tokens, positions in ((5, [5, 5]), (5, [4]), (0, [])):
+        q, k, v = (drawn(rng, 1, 2, tokens, 4) for _ in range(3))
+        given = (q, k, v, [torch.arange(share) for share in positions])
+        label = f"1 rank with {count(tokens, 'token')}, and positions for {positions}"
+        yield rejected(label, given, backend="gloo")
     yield case([8] * world_size, dtype="float32")
 
 
@@ -132,6 +140,7 @@ EXERCISE = Exercise(
     title="keys and values around the ring",
     cases=_cases,
     needs_torch=True,
+    symptoms={"digits are lost": digits_lost},
     hints=(
         "Draw three ranks, and next to each of them whose keys it has in steps 0, 1 and 2. In each step a rank sends "
         "to the right what it received in the step before. How often does it have to send until all ranks have seen "

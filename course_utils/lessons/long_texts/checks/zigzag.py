@@ -24,7 +24,8 @@ def dealt(length: int, size: int) -> list["Tensor"]:
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(length: int, size: int) -> Case:
         label = f"{count(length, 'token')} on {ranks(size)}"
-        return Case(label, [(length, size)], [dealt(length, size)], with_comm=False)
+        key = "few-tokens" if length < 2 * size else ""
+        return Case(label, [(length, size)], [dealt(length, size)], with_comm=False, key=key)
 
     yield case(16, 4)
     yield case(8, 2)
@@ -36,6 +37,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(4, 4)
     yield case(1, 1)
     yield in_a_row(case(14, 3), case(14, 4))
+    yield in_a_row(case(9, 2), case(16, 2))
     yield from rejections("zigzag", [(3, 4), (0, 1), (5, 0), (5, -1)])
 
 

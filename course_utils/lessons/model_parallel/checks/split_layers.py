@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.cases import AFTER_ANOTHER_CALL, after_another_call
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, after_another_call, rejected
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.checks.symptoms import error_of, raised
+from course_utils.checks.symptoms import raised
 from course_utils.lessons.model_parallel.checks.cuts import Costs, by_filling, pieces_of
 from course_utils.words import count, ranks
 
@@ -81,7 +81,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield Case(label, [(many, 10)], [by_filling(many, 10)], with_comm=False, harness=with_few_looks)
     for key, costs, pieces in REJECTED:
         label = f"{key.replace('-', ' ')}, split_layers({costs}, {pieces})"
-        yield Case(label, [(costs, pieces)], ["CourseError"], with_comm=False, harness=error_of, key=key)
+        yield rejected(label, (costs, pieces), key=key)
 
 
 def _given(outcome: Outcome) -> tuple[Costs, int]:

@@ -47,7 +47,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case([5, 5, 5], 10, ("float64", "float64", "float32"))
     yield case([2, 2, 2], 100, ["float16", "bfloat16", "bfloat16"])
     calls = [([4, 4, 4], 8), ([4, 4, 4], 8, ["float32", "float64", "float32"]), ([4, 4, 4], 12), ([4, 4], 8)]
-    more = {"with_comm": False, "harness": one_after_another, "key": AFTER_ANOTHER_CALL}
+    names = tuple(f"in call {number}" for number in range(1, len(calls) + 1))
+    more = {"with_comm": False, "harness": one_after_another, "key": AFTER_ANOTHER_CALL, "calls": names}
     yield Case("four calls, one after another", [(calls,)], [[by_hand(*given) for given in calls]], **more)
     for length in (5, 12, 30):
         yield case(_drawn(rng, length), int(rng.integers(30, 90)))

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import REJECTED
+from course_utils.checks.cases import REJECTED, rejections
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.symptoms import error_of
 from course_utils.words import ranks
 
 NO_SENSE = (
@@ -46,8 +45,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     more = {"with_comm": False, "tolerance": 1e-12, "key": "default-kind"}
     yield Case("no kind is named", [(serial, 3.0, 8)], [serial / 24.0], **more)
     for given in NO_SENSE:
-        more = {"with_comm": False, "harness": error_of, "key": "unknown-kind" if "sideways" in given else REJECTED}
-        yield Case(f"scaling_efficiency{given}", [given], ["ValueError"], **more)
+        key = "unknown-kind" if "sideways" in given else REJECTED
+        yield from rejections("scaling_efficiency", [given], "ValueError", key=key)
 
 
 EXERCISE = Exercise(

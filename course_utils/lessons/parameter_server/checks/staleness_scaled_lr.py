@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import REJECTED
+from course_utils.checks.cases import rejected
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.symptoms import error_of
 
 
 def rates(function: Callable, rate: float, ages: list[int]) -> list:
@@ -17,8 +16,10 @@ def rates(function: Callable, rate: float, ages: list[int]) -> list:
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(rate: float, ages: list[int], more: str = "", key: str = "") -> Case:
         wanted = [float(rate) if age == 0 else rate / age for age in ages]
-        label = f"rate {rate:.3g}, staleness {', '.join(map(str, ages))}{more}; one entry each"
-        return Case(label, [(rate, ages)], [wanted], with_comm=False, tolerance=1e-12, harness=rates, key=key)
+        label = f"rate {rate:.3g}, staleness {', '.join(map(str, ages))}{more}"
+        calls = tuple(f"for staleness {age}" for age in ages)
+        fields = {"with_comm": False, "tolerance": 1e-12, "harness": rates, "key": key, "calls": calls}
+        return Case(label, [(rate, ages)], [wanted], **fields)
 
     yield case(0.6, [1, 2, 3, 4])
     yield case(float(rng.uniform(0.01, 0.5)), rng.permutation([0, 1, 2, 10]).tolist())
@@ -27,7 +28,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(3, [2, 0], ", a rate that is a whole number")
     yield case(0.0, [4, 0], ", the first rate of a warm-up", key="rate-0")
     for age in (-1, -int(rng.integers(2, 9))):
-        yield Case(f"staleness {age}", [(0.1, age)], ["ValueError"], with_comm=False, harness=error_of, key=REJECTED)
+        yield rejected(f"staleness {age}", (0.1, age), "ValueError")
 
 
 EXERCISE = Exercise(

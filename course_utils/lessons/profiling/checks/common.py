@@ -30,7 +30,10 @@ TOO_SLOW = "too-slow"
 
 
 def races_well(
-    target: float, lost: Callable[[Outcome], str], rule: Callable[[Outcome], Finding | None] = lambda outcome: None
+    target: float,
+    lost: Callable[[Outcome], str],
+    rule: Callable[[Outcome], Finding | None] = lambda outcome: None,
+    counted: Callable[[Outcome], float] = lambda outcome: 0.0,
 ) -> Callable[[Outcome], Finding | None]:
     """A judge: equal results, then what `rule` says, then the factor.
 
@@ -38,6 +41,8 @@ def races_well(
         target: the factor that is asked for.
         lost: which part still takes the time, in words.
         rule: what is wrong although the results are right, or None.
+        counted: the factor by what is counted and not measured, which no other program on the machine changes; 0.0 if
+            the clock alone decides.
     """
 
     def judge(outcome: Outcome) -> Finding | None:
@@ -50,13 +55,28 @@ def races_well(
         if found := rule(outcome):
             return found
         taken = compared(outcome)
-        if taken is None or taken.times >= target:
+        if taken is None or taken.times >= target or counted(outcome) >= target:
             return None
         words = f"{RIGHT} it is only {{times:.2f}} times as fast as {{slow}} instead of {{target}} times. {{lost}}"
         measured = {"times": taken.times, "lost": lost(outcome)}
         return own(TOO_SLOW, words, measured, slow=slow_name(outcome), target=target)
 
     return judge
+
+
+def factor_alone(outcome: Outcome, alone: Callable[[Outcome, str], float]) -> float:
+    """How many times as fast the learner's program is on the played hardware; 0.0 if it spends its time elsewhere.
+
+    What a program takes beyond that is Python's, the messages' and that of others on the machine. It may be up to twice
+    as much as in the slow program, which ran by turns with it.
+
+    Args:
+        alone: the seconds that a program takes if nothing but the played hardware takes any.
+    """
+    times = {name: alone(outcome, name) for name in (SLOW, YOURS)}
+    seconds = outcome.results[0]["seconds"]
+    rest = {name: max(0.0, statistics.median(seconds[name]) - times[name]) for name in times}
+    return times[SLOW] / times[YOURS] if times[YOURS] and rest[YOURS] <= 2 * rest[SLOW] else 0.0
 
 
 def slow_program(number: int, library: str, **declared: Any) -> Exercise:
@@ -92,6 +112,8 @@ def praised(target: float) -> Callable[[Outcome], str]:
         taken = compared(outcome)
         if taken is None:
             return "the same results"
+        if taken.times < target:
+            return "it does what was asked for; this machine was too busy to measure how many times as fast it is"
         own, slow = (seconds_text(statistics.median(runs)) for runs in (taken.first, taken.second))
         return (
             f"{number_text(taken.times)} times as fast as {slow_name(outcome)} (the goal was {target}), {own} instead "

@@ -23,6 +23,8 @@ CLOSE = 1e-5
 """So near, relative to the largest one, the losses have to be."""
 FEWEST, MOST = 3, 12
 """Rounds, beside a first one that only compares the results."""
+LONG = 15.0
+"""Seconds of a race after which `FEWEST` rounds are enough: on a busy machine more of them would take too long."""
 HOPELESS_AFTER, HOPELESS = 4, 0.9
 """After this many rounds, who has reached less than this share of the factor is as slow as it looks."""
 SLOW, YOURS = "slow", "yours"
@@ -118,6 +120,8 @@ def _decided(taken: Compared, target: float) -> bool:
     """Whether more rounds would not change the verdict: clearly reached, in every round, or out of reach."""
     if len(taken.first) >= FEWEST and taken.times >= MARGIN * target and taken.ratios.low >= target:
         return True
+    if len(taken.first) >= FEWEST and sum(taken.first) + sum(taken.second) > LONG:
+        return True
     return len(taken.first) >= HOPELESS_AFTER and taken.times < HOPELESS * target
 
 
@@ -127,33 +131,52 @@ def _watched() -> Iterator[dict[str, Any]]:
 
     "begin" and "end" of all; "computing" on its played processor, and the seconds that were "asked" for; what was on
     the played "link", and up to when it was "waited" for; its "messages", the collectives; whether anything was "sent"
-    or received at all.
+    or received at all; how long it would take on the played hardware "alone", and how much of its computing is
+    "before" each collective.
     """
     from course_utils.lessons.overlap import played_hardware
     from course_utils.trace.recorder import recorder
 
     plain, plain_wait, first = played_hardware.compute, played_hardware.UnderWay.wait, len(recorder.events)
-    seen: dict[str, Any] = {"computing": [], "asked": 0.0, "waited": 0.0, "begin": time.perf_counter()}
+    plain_send = played_hardware.PlayedLink.all_reduce
+    seen: dict[str, Any] = {"computing": [], "asked": 0.0, "waited": 0.0, "begin": time.perf_counter(), "alone": 0.0}
+    free: dict[int, float] = {}  # when each link has sent all that it was given, if nothing else ran
+    done: dict[int, float] = {}  # the same of each of its all-reduces
+    kept, work = [], []
 
     def compute(seconds: float) -> None:
         begin = time.perf_counter()
         plain(seconds)
         seen["computing"].append((begin, time.perf_counter()))
         seen["asked"] += seconds
+        seen["alone"] += seconds
+        work.append((begin, seconds))
+
+    def send(link: played_hardware.PlayedLink, tensor: Any) -> played_hardware.UnderWay:
+        under_way = plain_send(link, tensor)
+        kept.extend((link, under_way))  # so that no other object gets the same id
+        begin = max(free.get(id(link), 0.0), seen["alone"])
+        free[id(link)] = done[id(under_way)] = begin + tensor.numel() * tensor.element_size() / link.rate
+        return under_way
 
     def wait(under_way: played_hardware.UnderWay) -> None:
         plain_wait(under_way)
         seen["waited"] = max(seen["waited"], under_way.done_at)
+        seen["alone"] = max(seen["alone"], done.get(id(under_way), 0.0))
 
     played_hardware.compute, played_hardware.UnderWay.wait = compute, wait
+    played_hardware.PlayedLink.all_reduce = send
     try:
         yield seen
     finally:
         played_hardware.compute, played_hardware.UnderWay.wait = plain, plain_wait
+        played_hardware.PlayedLink.all_reduce = plain_send
     seen["end"] = time.perf_counter()
     seen["link"] = [(e.start, e.end) for e in recorder.events[first:] if e.name == played_hardware.ON_LINK]
     seen["sent"] = any(event.kind != "phase" for event in recorder.events[first:])
     seen["messages"] = [(e.start, e.end) for e in recorder.events[first:] if e.kind == "collective"]
+    starts = sorted(start for start, _ in seen["messages"])
+    seen["before"] = [sum(seconds for begin, seconds in work if begin < start) for start in starts]
 
 
 def _parts(program: Program, arguments: tuple, places: Places) -> dict[str, float]:

@@ -14,6 +14,7 @@ from course_utils.lessons.profiling.checks.common import (
     SYMPTOMS,
     WHOLE,
     compared,
+    factor_alone,
     factor_text,
     races_well,
     slow_program,
@@ -64,7 +65,7 @@ def drawn_texts(number: int, batch: int, seed: int) -> "list[Tensor]":
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(size: int, texts: int, rounds: int = 0) -> Case:
         given = [(int(rng.integers(2**31)), texts, rounds)] * size
-        more = {"backend": "gloo", "harness": beside_slow_4, "judge": races_well(TARGET, _lost, _not_once)}
+        more = {"backend": "gloo", "harness": beside_slow_4, "judge": races_well(TARGET, _lost, _not_once, _counted)}
         return Case(f"{ranks(size)}, {count(texts, 'text')}", given, **more)
 
     yield case(min(2, available), 32)
@@ -81,8 +82,21 @@ def _computed(outcome: Outcome) -> float:
 def _not_once(outcome: Outcome) -> Finding | None:
     if not _letters_missing(outcome.case, outcome):
         return None
-    words = f"{RIGHT} all ranks together computed {{share:.2f}} times as many letters as slow_4"
+    words = f"{RIGHT} the ranks together computed {{share:.2f}} times as many letters as in slow_4"
     return own("letters-not-once", words, share=_computed(outcome))
+
+
+def _counted(outcome: Outcome) -> float:
+    return factor_alone(outcome, _alone)
+
+
+def _alone(outcome: Outcome, name: str) -> float:
+    """The seconds for the letters, if in every all-reduce all wait for the rank that has the most."""
+    lanes = [result["lanes"][name] for result in outcome.results]
+    if len({len(seen["before"]) for seen in lanes}) > 1:
+        return 0.0  # the ranks made different calls
+    between = [np.diff([0.0, *seen["before"], seen["asked"]]) for seen in lanes]
+    return float(np.max(between, axis=0).sum())
 
 
 def _shares(outcome: Outcome, name: str) -> list[float]:
@@ -94,7 +108,7 @@ def _shares(outcome: Outcome, name: str) -> list[float]:
 def _lost(outcome: Outcome) -> str:
     shares = _shares(outcome, YOURS)
     most = max(range(len(shares)), key=shares.__getitem__)
-    return f"Rank {most} computes {percent(shares[most])} of all letters, and the others wait for it"
+    return f"Rank {most} computes {percent(shares[most])} of all letters, more than any other rank"
 
 
 def _letters_missing(case: Case, outcome: Outcome) -> bool:

@@ -13,6 +13,7 @@ from course_utils.lessons.profiling.checks.common import (
     SYMPTOMS,
     TOO_SLOW,
     WHOLE,
+    factor_alone,
     lanes_drawn,
     lanes_of,
     one_step_early,
@@ -53,13 +54,23 @@ def beside_slow_5(function: Callable, seeds: tuple[int, ...], examples: int, ste
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(size: int, examples: int, steps: int, rounds: int = 0) -> Case:
         given = [(tuple(int(seed) for seed in rng.integers(2**31, size=size)), examples, steps, rounds)] * size
-        more = {"backend": "gloo", "harness": beside_slow_5, "judge": races_well(TARGET, _lost, _past_the_link)}
+        more = {
+            "backend": "gloo",
+            "harness": beside_slow_5,
+            "judge": races_well(TARGET, _lost, _past_the_link, _counted),
+        }
         return Case(f"{ranks(size)}, {count(steps, 'step')}", given, **more)
 
     yield case(min(2, available), 4, 3)
     yield case(min(3, available), 2, 2)
     yield case(1, 1, 1)
     yield case(2, 4, 1, MOST)
+
+
+def _counted(outcome: Outcome) -> float:
+    return factor_alone(
+        outcome, lambda outcome, name: max(result["lanes"][name]["alone"] for result in outcome.results)
+    )
 
 
 def _on_link(outcome: Outcome) -> float:

@@ -7,7 +7,7 @@ from torch.nn.functional import cross_entropy
 
 
 def capstone(model: nn.Sequential, images: torch.Tensor, labels: torch.Tensor) -> nn.Module:
-    """Train the model on the images of all nodes, within the budgets of bytes and seconds.
+    """Train the model on the images of all nodes, within the budgets of bytes and image passes.
 
     Runs on every rank of torch.distributed's default group. What moves between them is yours to
     choose: every technique of the course is allowed, and one alone is not enough. The weights that

@@ -1,0 +1,83 @@
+"""What is said of files that were handed in and are not run."""
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from course_utils.teacher.handed_in.class_list import Matching, Person
+from course_utils.teacher.handed_in.file_tree import Refusal
+from course_utils.teacher.handed_in.hand_ins import NOTEBOOK, HandIn, HandIns, Learner
+from course_utils.words import count, join
+
+_SHOWN = 12
+"""Names in a line."""
+
+
+def refusal_text(file: HandIn, learner: str) -> str:
+    """Why a file is not run, and what to ask its learner for."""
+    name = PurePath(file.name).name
+    notebook = f"{PurePath(file.own_name).stem}{NOTEBOOK}"
+    match file.refusal:
+        case Refusal.EMPTY_FOLDER:
+            return f"{learner} handed in an empty folder. Ask for the notebook."
+        case Refusal.ENCRYPTED:
+            return f"{learner} handed in {name} with a password. Ask for it without one."
+        case Refusal.BROKEN_ZIP:
+            return f"{learner} handed in {name}, which is damaged and cannot be unpacked. Ask for the notebook again."
+        case Refusal.OUTSIDE:
+            return f"{name} was not unpacked, because its path leads out of its zip. Ask {learner} for the notebook."
+        case Refusal.LINK:
+            return f"{learner} handed in {name}, which is a link and no file. Ask for the notebook itself."
+        case Refusal.TOO_LARGE:
+            return f"{learner} handed in {name}, which is too large to be unpacked. Ask for the notebook alone."
+        case Refusal.TOO_DEEP:
+            return f"{learner} handed in {name}, a zip in a zip in a zip. Ask for the notebook itself."
+        case _:
+            return f"{learner} handed in {name}, which is no notebook. Ask for {notebook}."
+
+
+def not_run_lines(hand_ins: HandIns, called: dict[tuple[str, str], str]) -> list[str]:
+    """A line for each kind of file that is not run, apart from those that get a line in the table.
+
+    Args:
+        hand_ins: what was found.
+        called: learner's key → the name that tables use.
+    """
+    lines = []
+    for older, newer in hand_ins.replaced:
+        lines.append(f"{called[older.learner.key]} handed in {older.own_name} twice: {newer.name} counts.")
+    if hand_ins.passed_over:
+        names = [file.name for file in hand_ins.passed_over]
+        lines.append(f"Left out, from learners who also handed in a notebook: {_few(names)}.")
+    if hand_ins.ignored:
+        lines.append(
+            f"Passed over {count(hand_ins.ignored, 'file')} of systems, editors or the course itself, such as __MACOSX."
+        )
+    return lines
+
+
+def matching_lines(matching: Matching, list_name: str) -> list[str]:
+    """Who was not found in the class list, and who of it is missing."""
+    lines = []
+    if matching.unknown:
+        lines.append(f"Not in {list_name}: {_few(list(map(_known_as, matching.unknown)))}.")
+    for learner, several in matching.unclear:
+        people = join([_listed_as(person) for person in several[:_SHOWN]])
+        lines.append(f"{_known_as(learner)} could be {people}, so no row of {list_name} was given to this learner.")
+    if matching.absent:
+        lines.append(f"Handed in nothing: {_few([person.name for person in matching.absent])}.")
+    return lines
+
+
+def _known_as(learner: Learner) -> str:
+    return f"{learner.name} ({learner.id})" if learner.id and learner.id not in learner.name else learner.name
+
+
+def _listed_as(person: Person) -> str:
+    more = person.email or next(iter(person.ids), "")
+    return f"{person.name} ({more})" if more else person.name
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - _SHOWN
+    return f"{', '.join(names[:_SHOWN])} and {more} more" if more > 0 else join(names)
