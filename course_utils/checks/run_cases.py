@@ -157,11 +157,9 @@ def _argument_name(function: Callable, case: Case, index: int) -> str:
     """What the learner's function calls an argument of the case; "argument 2" where that cannot be known."""
     own, harness = _parameters(function), harness_of(case)
     comm = case.with_comm and not case.backend
-    if harness is None:
+    names = _parameters(harness)[1 + comm :] if harness else []
+    if index >= len(names):  # it hands on what it is given
         return own[index + comm] if index + comm < len(own) else _unnamed(index)
-    names = _parameters(harness)[1 + comm :]
-    if index >= len(names):
-        return _unnamed(index)
     is_like = len(names) + comm == len(own)
     return own[index + comm] if names[index] not in own and is_like else names[index]
 

@@ -44,7 +44,7 @@ def lies_in(found: Iterable["Tensor"], given: Iterable["Tensor"]) -> bool:
 
 def is_new(outcome: "Outcome") -> Finding | None:
     """Judge results that are right, by name: are they new tensors?"""
-    words = "the numbers are right, but rank {rank} returned memory of an argument: a change of one changes both"
+    words = "the numbers are right, but {who} returned memory of an argument, so a change of one changes the other"
     reused = (rank for rank, result in enumerate(outcome.results) if result[REUSED])
     return next((own("memory-of-an-argument", words, rank=rank) for rank in reused), None)
 

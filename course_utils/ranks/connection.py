@@ -124,7 +124,8 @@ class Connection(ABC):
                 activities = {rank: self.control.activity(rank) for rank in (*pending, *others)}
                 if dead := self.control.dead():
                     call.lost = dead
-                    text = " ".join(filter(None, [mismatched_call_text(activities), self.control.how_it_ended()]))
+                    differs, end = mismatched_call_text(activities), self.control.how_it_ended()
+                    text = f"{differs} {capital(end)}" if differs else end
                     self._give_up(call, BrokenOff(Ending.RANK_ENDED, text))
                     break
                 idle = {rank for rank in others if activities[rank].state == IDLE}

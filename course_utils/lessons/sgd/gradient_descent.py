@@ -17,7 +17,7 @@ def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[n
     batches.
 
     Yields:
-        The indices of the examples in one batch, int64, shape (batch_size,) or shorter.
+        The indices of the examples in one batch, an int64 array of shape (batch_size,) or shorter.
 
     Source: Bottou 2012, "Stochastic Gradient Descent Tricks", which recommends shuffling.
     """

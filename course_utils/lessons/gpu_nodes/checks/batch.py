@@ -292,7 +292,7 @@ def run(text: str, status: int, job: int = JOB, environment: Mapping[str, str] |
 def noted(notes: Path) -> dict[str, Any]:
     """What srun was told, by its arguments and by variables; srun's own options are taken off."""
     if not notes.exists():
-        return {TOLD: "srun was never called"}
+        return {TOLD: "the script ended without calling srun"}
     address, port, threads, cores, wait = notes.read_text().splitlines()[:5]
     words = Path(f"{notes}.srun").read_bytes().decode().split("\0")[1:-1]
     try:

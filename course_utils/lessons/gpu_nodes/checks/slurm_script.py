@@ -10,7 +10,7 @@ import numpy as np
 from course_utils.checks.cases import how_it_ended, rejected
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.checks.finding import Finding, Kind, own
+from course_utils.checks.finding import Finding, own
 from course_utils.checks.promised_errors import Raises
 from course_utils.lessons.gpu_nodes.checks.batch import (
     ADDRESS,
@@ -85,7 +85,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
     yield case({"nodes": 2})
     large = {"nodes": 2, "gpus_per_node": 4, "cores_per_task": 8, "minutes": 1439, "warn_seconds": 120}
-    yield case(large | {"partition": "gpu", "name": "vgg-11"})
+    yield case(large | {"partition": "gpu", "name": "vgg-11", "memory": "320G"})
     yield case({"memory": "40G", "minutes": 1559, "nodes": 3, "warn_seconds": 1}, (75, JOB, {}))
     yield case({}, *((1, job, {}) for job in (JOB, 45_999, 7, 10_089)))
     short = {"minutes": 2, "warn_seconds": 119}
@@ -123,7 +123,7 @@ def _judge(outcome: Outcome) -> Finding | None:
 
 def _in_the_script(found: Finding, result: dict[str, Any]) -> Finding:
     """The difference, or what explains it."""
-    if found.where == (TASKS,) and found.kind == Kind.VALUE:
+    if found.where == (TASKS,):
         asked = options_of(result[TEXT])
         if "ntasks" in asked and "ntasks-per-node" in asked:
             words = (
@@ -139,10 +139,17 @@ def _in_the_script(found: Finding, result: dict[str, Any]) -> Finding:
         )
         values = {"asked": asked["mem-per-cpu"], "got": found.got, "expected": found.expected}
         return own("memory-of-each-core", words, where=found.where, **values)
+    if TOLD in found.where and isinstance(told := _of_the_run(found, result)[TOLD], str):
+        return own("no-srun", "{told}", where=found.where, told=told)
     if TOLD in found.where and (starter := _starter(result)):
         words = "srun starts a task for each GPU, and each of them starts `{starter}`, which would start them all again"
         return own("starts-twice", words, where=found.where, starter=starter)
     return found
+
+
+def _of_the_run(found: Finding, result: dict[str, Any]) -> dict[str, Any]:
+    """What was seen of the run that a finding is about."""
+    return result[found.where[0]] if len(found.where) > 1 else result
 
 
 def _starter(result: dict[str, Any]) -> str:

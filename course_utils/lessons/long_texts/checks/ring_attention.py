@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.cases import REJECTED, in_a_row
+from course_utils.checks.cases import in_a_row, rejected
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind, own
-from course_utils.checks.symptoms import error_of
 from course_utils.checks.torch_cases import digits_lost, drawn
 from course_utils.lessons.long_texts.checks.block_attention import RESULT, at_once
 from course_utils.trace.recorder import phase
@@ -120,7 +119,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         q, k, v = (drawn(rng, 1, 2, tokens, 4) for _ in range(3))
         given = (q, k, v, [torch.arange(share) for share in positions])
         label = f"1 rank with {count(tokens, 'token')}, and positions for {positions}"
-        yield Case(label, [given], ["CourseError"], backend="gloo", harness=error_of, key=REJECTED)
+        yield rejected(label, given, backend="gloo")
     yield case([8] * world_size, dtype="float32")
 
 
