@@ -70,7 +70,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     label = "three steps, the gradient 0 in the second and third"
     yield case(label, [(4,), (2, 3)], 3, level_at=(1, 2), key="gradient-0")
     yield case("two steps, the rate 0 in the first", [(4,), (2, 3)], 2, idle_at=(0,), key="rate-0")
-    yield case("momentum not given", [(5,)], 2, momentum=None)
+    yield case("momentum not given", [(5,)], 2, momentum=None, key="default")
     yield case("gradients around 100", [(2, 3)] * 3, 2, steepness=100.0)
     yield case("three arrays of the same numbers", [(2, 3)] * 3, 2, alike=True, key="same-numbers")
     yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], 2, momentum=0.7, key="empty-array")
