@@ -104,7 +104,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("1 step", [(3,)], 1, rate=rate, key="first-steps")
     yield case("a gradient of 0 throughout", [(4,)], 3, scale=0.0)
     yield case("rate and betas not given", [(4,)], 3, key="defaults")
-    yield case("5 steps, other betas", LAYERS, 5, rate=rate, beta1=0.8, beta2=0.95)
+    yield case("5 steps, other betas", LAYERS, 5, rate=rate, beta1=0.8, beta2=0.95, key="five-steps")
     two = [(2, 3), (4,)]
     yield in_a_row(case("a network", two, 2, rate=rate), case("a second network", two, 2, rate=rate / 2))
     yield in_a_row(case("a large network", [(5, 4), (3,)], 1, rate=rate), case("a small network", [(2, 3)], 1))
