@@ -63,7 +63,8 @@ ranks = course.start(4)
 #
 # A block that arrives is added to the block with the same number. After $P-1$ rounds each rank has one complete block,
 # and here rank $r$ has block $r$. In the next $P-1$ rounds the complete blocks travel on around the ring. Now a block
-# that arrives takes the place of the one that was there, and in the end all three ranks hold 111, 111, 111.
+# that arrives takes the place of the one that was there, and in the end all three ranks hold 111, 111, 111. The blocks
+# may be numbered differently, as long as every message goes to the right neighbour.
 #
 # The function `blocks_of(vector, P)` returns the blocks as a list. They are as equal as possible, and each is a part of
 # the vector's own memory. If you write into a block, you write into the vector.
@@ -103,7 +104,8 @@ print(blocks, numbers)
 # In round 2, rank 2 sends 12, because it has already added the vector of rank 3.
 #
 # In general, the two ranks of a pair are 1 apart in the first round, then 2, then 4, and so on. For $P$ ranks this
-# makes $2\lceil\log_2 P\rceil$ rounds and $2(P-1)$ messages, each of which carries a whole vector.
+# makes $2\lceil\log_2 P\rceil$ rounds and $2(P-1)$ messages, each of which carries a whole vector. The check accepts
+# other pairs, too, if they need as few rounds and messages.
 
 # %% tags=["exercise"]
 # tree_allreduce
@@ -134,8 +136,9 @@ from course_utils.lessons.allreduce import fold_in, fold_out
 
 # %% [markdown]
 # Between the two calls, the surplus ranks have nothing to do. The whole takes $\log_2 P$ rounds if $P$ is a power of
-# two. Otherwise it takes $\log_2 A + 2$ rounds, where $A$ is the number of active ranks. A whole vector is sent in each
-# round.
+# two. Otherwise it takes $\log_2 A + 2$ rounds, where $A$ is the number of active ranks. In each round, the two ranks
+# of a pair send their whole vectors to each other. It does not matter whether the near pairs meet first or the far
+# ones.
 
 # %% tags=["exercise"]
 # recursive_doubling_allreduce
@@ -160,7 +163,8 @@ from course_utils.lessons.allreduce import fold_in, fold_out
 #
 # In the second phase the partners meet in the opposite order, first the near ones and then the far ones. Each sends all
 # the complete blocks that it has, and receives the complete blocks of its partner. In round 3, rank 0 receives block 1
-# from rank 1, and in round 4 it receives blocks 2 and 3 from rank 2.
+# from rank 1, and in round 4 it receives blocks 2 and 3 from rank 2. The check accepts other halves and other partners,
+# too, if they need as few rounds and bytes.
 #
 # To get several neighbouring blocks at once, ask `block_bounds(length, P)` for the $P+1$ positions at which blocks
 # begin and end:
@@ -194,10 +198,11 @@ print(bounds, numbers[bounds[2] : bounds[4]])  # blocks 2 and 3 together
 # ```
 #
 # A message may carry at most `segment_bytes`, but always at least one number. Cut each block into as few segments as
-# possible. The function `segments_per_block(length, itemsize, P, segment_bytes)` tells you how many that are, and
-# `blocks_of` cuts a block as well as a whole vector. With 1,000 numbers of 8 bytes on 4 ranks, for example, a block has
-# 250 numbers. If a message may carry 1,000 bytes, that is 125 numbers, so each block is cut into 2 segments. Every rank
-# then sends 12 messages, 2 for each block of the ring, and 12,000 bytes in total. That is as many bytes as in the ring.
+# possible. The function `segments_per_block(length, itemsize, P, segment_bytes)` tells you how many the longest block
+# needs, and you may cut every block into so many. `blocks_of` cuts a block as well as a whole vector. With 1,000
+# numbers of 8 bytes on 4 ranks, for example, a block has 250 numbers. If a message may carry 1,000 bytes, that is 125
+# numbers, so each block is cut into 2 segments. Every rank then sends 12 messages, 2 for each block of the ring, and
+# 12,000 bytes in total. That is as many bytes as in the ring.
 
 # %%
 from course_utils.lessons.allreduce import SEGMENT_BYTES, segments_per_block
@@ -206,10 +211,10 @@ print(segments_per_block(1000, 8, 4, segment_bytes=1000), "segments per block")
 print(f"Without that argument, a segment has at most {SEGMENT_BYTES:,} bytes.")
 
 # %% [markdown]
-# Start every message with `Isend` or `Irecv`, which do not wait. Two rules follow from that. You must not change what
-# an `Isend` is sending before its `Wait`, and you must not read what an `Irecv` is filling before its `Wait`. In the
-# second phase, for example, you may receive a complete sum into the vector only after the partial sum in the same place
-# has been sent. When the function ends, all requests have to be complete.
+# Start every message with a call that does not wait, `Isend` or `Irecv`. Two rules follow from that. You must not
+# change what an `Isend` is sending before its `Wait`, and you must not read what an `Irecv` is filling before its
+# `Wait`. In the second phase, for example, you may receive a complete sum into the vector only after the partial sum in
+# the same place has been sent. When the function ends, all requests have to be complete.
 
 # %% tags=["exercise"]
 # async_ring_allreduce

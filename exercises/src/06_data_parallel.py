@@ -47,7 +47,7 @@ ranks.run(sum_of_ranks, backend="gloo").results
 #
 # Each rank may compute only its own share of each batch. All shares have the same size. A step subtracts rate ×
 # gradient from every parameter, and you can write it yourself, because `torch.no_grad()` lets you change a parameter in
-# place. How you send the gradients is up to you.
+# place. How you send the gradients is up to you. The losses and weights may differ in their last digits.
 
 # %% tags=["exercise"]
 # train_data_parallel
@@ -59,7 +59,7 @@ ranks.run(sum_of_ranks, backend="gloo").results
 # itself, and all it has in common with the other ranks are the seed and the epoch.
 #
 # Work through a small case on paper first. With 10 examples and 4 ranks, how long is each shard? And which examples
-# appear twice?
+# appear twice? Draw from a generator of your own, so that the random numbers of the rest of the program stay the same.
 
 # %% tags=["exercise"]
 # shard_indices
@@ -69,7 +69,8 @@ ranks.run(sum_of_ranks, backend="gloo").results
 #
 # Copy the model of rank 0 to all other ranks. The loop on the page did this for the parameters. Write a version that
 # works for any model, including one with buffers. An optimizer may already hold the model's tensors, so don't replace
-# them. Write new numbers into them.
+# them. Write new numbers into them. Each tensor takes one `dist.broadcast` of its own, and nothing else is sent. A
+# tensor that belongs to two layers travels once.
 
 # %% tags=["exercise"]
 # broadcast_parameters
@@ -80,6 +81,10 @@ ranks.run(sum_of_ranks, backend="gloo").results
 # This function, too, must work for any model. Two cases need care. A parameter may be frozen, which means that it isn't
 # trained. And in some batches a rank may have no gradient for a parameter, for example because its images didn't use
 # that part of the network. What happens to the other ranks if it doesn't take part?
+#
+# Each trained parameter takes one `dist.all_reduce` of its own, and nothing else is sent. (In lesson 7, several
+# gradients share one.) Other parts of a program may hold the tensor in `parameter.grad`, so write the mean into that
+# tensor.
 
 # %% tags=["exercise"]
 # average_gradients

@@ -93,7 +93,7 @@ shapes_in_order()
 #   gradient.
 # - `bucket.start()` starts the all-reduce and returns at once. Until then, `bucket.work` is `None`.
 # - `bucket.finish()` waits for the all-reduce, writes the means into `parameter.grad`, and prepares the bucket for the
-#   next backward pass. So call it only for a bucket that has been started.
+#   next backward pass, so that `bucket.work` is `None` again. Call it only for a bucket that has been started.
 #
 # In a real training, three more things can happen, and your function should deal with them:
 #

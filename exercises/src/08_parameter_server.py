@@ -33,7 +33,8 @@ ranks = course.start(4)
 # $$w \leftarrow w - \text{rate} \cdot \frac{1}{P-1} \sum_{r=1}^{P-1} g_r$$
 #
 # and sends the new weights to every worker, so that at the end all ranks hold them. The server's own gradient has no
-# meaning, because it has no data. Use `Send` and `Recv`. With $P$ ranks this makes $2(P-1)$ messages.
+# meaning, because it has no data. Use messages from one rank to another, such as `Send` and `Recv`, and no collective.
+# With $P$ ranks this makes $2(P-1)$ messages.
 #
 # For example, let the weights be 10, the rate 0.5, and the gradients of three workers 2, 4 and 6. Their mean is 4, so
 # all ranks end up with 10 − 0.5 · 4 = 8.

@@ -30,7 +30,8 @@ def async_ring_allreduce(
     The blocks are those of the ring, and each is cut into segments. As soon as a segment has
     arrived and has been added, a rank sends it on, while the next one is still on its way.
     So adding and sending happen at the same time. Each rank sends as many bytes as in the
-    ring, 2 (P − 1)/P of the vector, in 2 (P − 1) messages for each segment of a block.
+    ring, 2 (P − 1)/P of the vector, in 2 (P − 1) messages for each segment of a block. Every
+    message is sent and received by a call that does not wait.
 
     Args:
         vector: one-dimensional, of the same length and dtype on all ranks; the sum takes the

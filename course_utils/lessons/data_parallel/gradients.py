@@ -16,7 +16,7 @@ def broadcast_parameters(model: nn.Module) -> None:
     """Copy rank 0's model to every rank, in place, with one broadcast for each tensor of the model.
 
     A model consists of its parameters and its buffers. Batch norm, for example, keeps its running
-    mean in a buffer.
+    mean in a buffer. A tensor that belongs to two layers is sent once, and nothing else is sent.
 
     Args:
         model: the same architecture on all ranks. It is read on rank 0 and overwritten on the
@@ -35,9 +35,10 @@ def average_gradients(model: nn.Module) -> None:
     """Replace each gradient by its mean over all ranks, in place, with one all-reduce per
     parameter.
 
-    Each rank contributes its gradients once, and no rank collects those of the others. Frozen
-    parameters (`requires_grad=False`) are left out. If a rank has no gradient for a parameter
-    (`grad is None`), it takes part with zeros, because the other ranks are waiting for it.
+    Each rank contributes its gradients once, and no rank collects those of the others. The mean
+    is written into the tensor that was the gradient. Frozen parameters (`requires_grad=False`) are
+    left out. If a rank has no gradient for a parameter (`grad is None`), it takes part with zeros,
+    because the other ranks are waiting for it.
 
     Args:
         model: the same architecture on all ranks, after `backward()`.

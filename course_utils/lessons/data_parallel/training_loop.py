@@ -23,8 +23,8 @@ def train_data_parallel(
     Args:
         model: returns a row of scores for each image. All of its parameters are trained.
         x, y: all images, and the class of each.
-        batches: the indices of the images in each batch. Their number is divisible by the number of
-            ranks.
+        batches: the indices of the images in each batch. The length of each batch is divisible by
+            the number of ranks.
 
     Returns:
         For each step the mean cross entropy of the whole batch before it, the same on every rank.

@@ -22,12 +22,12 @@ def top_k_with_error_feedback(
     Args:
         gradient: (n,), of this step.
         error: (n,), what earlier steps have left out; zeros at first.
-        k: how many numbers to send. If it is more than n, all of them are sent.
+        k: how many numbers to send, 0 or more. If it is more than n, all n of them are sent.
 
     Returns:
-        (indices, values, error). The indices, int64 of shape (k,), and the values, of shape (k,),
-        are to be sent, in any order. The error, of shape (n,), is what is left for the next step.
-        Of equal magnitudes any may be chosen.
+        (indices, values, error). The indices, int64, and the values are to be sent, in any order;
+        both have the shape (min(k, n),). The error, of shape (n,), is what is left for the next
+        step. Of equal magnitudes any may be chosen.
 
     Source: Stich, Cordonnier, Jaggi 2018, "Sparsified SGD with Memory", algorithm 1.
     """

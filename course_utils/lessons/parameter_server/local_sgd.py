@@ -48,9 +48,9 @@ def federated_average(comm: "MPI.Intracomm", parameters: np.ndarray, examples: i
     """Replace the weights by their mean over all ranks, in which each rank counts by its number of
     examples.
 
-    w ← Σ nᵣ wᵣ / Σ nᵣ, with one all-reduce. The number of examples travels at the end of the
-    weighted vector, and a rank receives nothing but the sums. If no rank has an example, the
-    weights stay as they are.
+    w ← Σ nᵣ wᵣ / Σ nᵣ, with one all-reduce of n + 1 numbers, which may be in float64. The number of
+    examples travels at the end of the weighted vector, and a rank receives nothing but the sums. If
+    no rank has an example, the weights stay as they are.
 
     Args:
         parameters: (n,), float32 or float64: this rank's weights after its local training; changed

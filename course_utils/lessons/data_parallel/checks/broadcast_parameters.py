@@ -40,9 +40,9 @@ def state_after(
         model.layers[0].register_buffer("unused", None)
     state = [*model.parameters(), *model.buffers()]
     function(model)
-    trained = [parameter.requires_grad for parameter in state[: len(parameters)]]
+    trained = {f"requires_grad of parameter {k}": state[k].requires_grad for k in range(len(parameters))}
     held = named([values.detach().clone() for values in state], len(parameters))
-    return held | {"the list of which are trained": trained, "model.training": model.training}
+    return held | trained | {"model.training": model.training}
 
 
 def named(tensors: Sequence["Tensor"], parameters: int) -> dict[str, "Tensor"]:
@@ -68,7 +68,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         holds = f"{len(shapes)} parameters{', one of them frozen' if frozen is not None else ''}"
         label = f"{ranks(size)}, {holds}{' and 2 buffers' if buffers else ''}, {dtype}"
         label += ", the first parameter in two layers" * shared
-        trained = {"the list of which are trained": [index != frozen for index in range(len(shapes))]}
+        trained = {f"requires_grad of parameter {k}": k != frozen for k in range(len(shapes))}
         wanted = named([*models[0][0], *models[0][1]], len(shapes)) | trained | {"model.training": False}
         arguments = [(weights, statistics, frozen, shared) for weights, statistics in models]
         more = {"backend": "gloo", "tolerance": 0, "harness": state_after, "judge": _one_broadcast_each}

@@ -144,11 +144,15 @@ def _one_each(outcome: Outcome) -> Finding | None:
         for rank in range(size):
             calls = _calls(outcome, rank, name)
             if len(calls) != 1 and (calls or size > 1):  # one rank alone has nothing to share
-                words = "the numbers are right, but rank {rank} made {got} collective calls {phase}, expected 1"
+                words = (
+                    "the numbers are right, but rank {rank} made {got} collective calls in the {phase} pass, expected 1"
+                )
                 return own("not-one-collective", words, rank=rank, got=len(calls), phase=name)
             most = 8 * (2 * features + 1) * share
             if calls and calls[0].bytes > most:
-                words = "the numbers are right, but rank {rank} put in {got:,} bytes {phase}; {expected:,} do"
+                words = (
+                    "the numbers are right, but {who} sent {got:,} bytes in the {phase} pass; {expected:,} are enough"
+                )
                 return own("too-many-bytes", words, rank=rank, got=calls[0].bytes, expected=most, phase=name)
     return None
 
@@ -176,6 +180,7 @@ EXERCISE = Exercise(
     symptoms={"ranks with different numbers of examples find another mean": _unlike_means},
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} agree with one batch norm over all examples, gradients too; "
-        f"one collective forward ({_calls(outcome, 0, 'forward')[0].bytes:,} bytes), one backward"
+        f"one all-reduce in the forward pass ({_calls(outcome, 0, 'forward')[0].bytes:,} bytes), and one in the "
+        "backward pass"
     ),
 )

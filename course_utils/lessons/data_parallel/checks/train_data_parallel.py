@@ -41,7 +41,7 @@ def trained(
     model.register_forward_pre_hook(lambda _, inputs: computed.append(len(inputs[0])))
     losses = function(model, x, y, batches, rate)
     parameters = [parameter.detach().clone() for parameter in model.parameters()]
-    return {"the losses": losses, **dict(zip(NAMES, parameters, strict=True)), IMAGES: sum(computed)}
+    return {"losses": losses, **dict(zip(NAMES, parameters, strict=True)), IMAGES: sum(computed)}
 
 
 def trained_alone(
@@ -60,7 +60,7 @@ def trained_alone(
                 parameter -= rate * gradient
         losses.append(loss.item())
     parameters = [parameter.detach() for parameter in model.parameters()]
-    return {"the losses": losses, **dict(zip(NAMES, parameters, strict=True))}
+    return {"losses": losses, **dict(zip(NAMES, parameters, strict=True))}
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:

@@ -71,17 +71,33 @@ def gradients_after(function: Callable, weights: Sequence["Tensor"], steps: Sequ
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
-    def case(sizes: Sequence[Sequence[int]], steps: int = 1, dtype: str = "float64", kind: Callable = list) -> Case:
-        """sizes: for each rank the examples of its micro-batches; kind: what these stand in."""
+    def case(
+        sizes: Sequence[Sequence[int]],
+        steps: int = 1,
+        dtype: str = "float64",
+        kind: Callable = list,
+        grows: int = 0,
+    ) -> Case:
+        """Make a case.
+
+        Args:
+            sizes: for each rank the examples of its micro-batches.
+            kind: the type of the sequence that holds them.
+            grows: by so many examples a micro-batch is longer in each step than in the one before.
+        """
         weights = [drawn(rng, 4, 5, dtype=dtype), drawn(rng, 5, CLASSES, dtype=dtype)]
-        given = [(weights, [kind(_batch(rng, n, dtype) for n in each) for _ in range(steps)]) for each in sizes]
+        given = [
+            (weights, [kind(_batch(rng, n + grows * step, dtype) for n in each) for step in range(steps)])
+            for each in sizes
+        ]
         alike = len({tuple(each) for each in sizes}) == 1
         parts = [_examples_text(each) for each in (sizes[:1] if alike else sizes)]
         every = f"each with {parts[0]}" if alike and len(sizes) > 1 else f"with {', '.join(parts)}"
         label = f"{ranks(len(sizes))}, {every}, {count(steps, 'step')}, {dtype}"
-        label += ", one and the same" * (kind is over_and_over)
+        label += ", one and the same" * (kind is over_and_over) + ", more examples in the second step" * bool(grows)
         more = {"backend": "gloo", "harness": gradients_after, "judge": _sent_once}
-        return Case(label, given, expected(given), **more, key="one-batch" if kind is over_and_over else "")
+        key = "one-batch" if kind is over_and_over else "other-sizes" if grows else ""
+        return Case(label, given, expected(given), **more, key=key)
 
     def over_and_over(batches: Iterator) -> list:
         """A list in which the first batch stands at each place."""
@@ -93,6 +109,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([[6, 6, 2]] * min(2, world_size), steps=2, kind=tuple)
     yield case([[3, 5, 1], [4], [1, 1, 7]][:world_size], steps=2)
     yield case([[int(n) for n in rng.integers(1, 9, int(rng.integers(2, 6)))] for _ in range(world_size)], steps=2)
+    yield case([[2, 5, 1]] * min(2, world_size), steps=2, grows=2)
     yield case([[5]] * min(2, world_size))
     yield case([[3, 3, 3]], kind=over_and_over)
     yield case([[1, 7, 3, 2]] * min(3, world_size), dtype="float32")

@@ -94,13 +94,16 @@ def _on_its_way(outcome: Outcome) -> Finding | None:
         calls = collectives(outcome, rank)
         others = {call.name for call in calls} - {"all_reduce"}
         if others:
-            words = f"{RIGHT} rank {{rank}} called {{call}}; one all_reduce for each bucket does"
+            words = f"{RIGHT} rank {{rank}} called {{call}}; one all_reduce for each bucket is enough"
             return own("no-all-reduce", words, rank=rank, call=min(others))
         if len(calls) != len(wanted) * steps_of(case):
             few = "few" if len(calls) < len(wanted) * steps_of(case) else "many"
             made = {"calls": count(len(calls), "all-reduce"), "steps": count(steps_of(case), "step")}
-            words = f"{RIGHT} rank {{rank}} made too {few}: {{calls}} in {{steps}}, expected {{expected}} in each"
-            return own(f"too-{few}-all-reduces", words, rank=rank, expected=len(wanted), **made)
+            words = (
+                f"{RIGHT} rank {{rank}} made {{calls}} in {{steps}}, expected {{expected}}, {{buckets}} in each step"
+            )
+            expected_calls = {"expected": len(wanted) * steps_of(case), "buckets": len(wanted)}
+            return own(f"too-{few}-all-reduces", words, rank=rank, **expected_calls, **made)
         sent = [call.bytes for call in calls]
         if sent != wanted * steps_of(case):
             words = f"{RIGHT} rank {{rank}} sent buckets of {{got}} bytes, expected {{expected}} in each step"
@@ -114,13 +117,13 @@ def _on_its_way(outcome: Outcome) -> Finding | None:
 def _late(outcome: Outcome, rank: int, calls: Sequence["Event"]) -> Finding | None:
     """The first moment at which fewer (or more) buckets had left than could."""
     case, buckets = outcome.case, buckets_of(outcome.case)
-    backward_pass = "rank {rank}'s backward pass (step {step})"
+    backward_pass = "the backward pass of rank {rank} (step {step})"
     for step, (backward, marks, under_way) in enumerate(passes(outcome, rank)):
         order = case.arguments[rank][-1][step][1]
         starts = [call.start for call in calls if backward.start <= call.start][: len(buckets)]
         begun = sum(start <= backward.end for start in starts)
         if under_way < begun:
-            words = f"{RIGHT} {backward_pass} waited until an all-reduce was done"
+            words = f"{RIGHT} {backward_pass} stood still until an all-reduce had ended"
             return own("stood-still", words, rank=rank, step=step)
         if not begun and could(buckets, order, 0):
             words = f"{RIGHT} nothing had been sent when {backward_pass} ended"
@@ -129,9 +132,9 @@ def _late(outcome: Outcome, rank: int, calls: Sequence["Event"]) -> Finding | No
             until = marks.get(position, backward.end) if position else backward.end
             left, expected = sum(start <= until for start in starts), could(buckets, order, position)
             if left != expected:
-                at = "layer {layer} of {layers}" if position else "its end"
+                at = "reached layer {layer} of {layers}" if position else "ended"
                 words = (
-                    f"{RIGHT} when {backward_pass} was at {at}, {{got}} of {{buckets}} had left, expected {{expected}}"
+                    f"{RIGHT} when {backward_pass} {at}, {{got}} of {{buckets}} had been started, expected {{expected}}"
                 )
                 where = {"layer": position - 1, "layers": len(order), "buckets": count(len(buckets), "bucket")}
                 key = "at-a-layer" if position else "at-the-end"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.torch_cases import marked
 from course_utils.lessons.overlap.checks.common import mean_of
+from course_utils.words import join
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,7 +22,7 @@ WIDTH = 4
 Order = Sequence[int]
 BACKWARD, LAYER, UNDER_WAY = "backward", "a layer", "an all-reduce is under way"
 """Phases: of each step, then a moment for each layer but the first, and for each all-reduce not yet waited for."""
-LIST = "the caller's list, by places in the model"
+LIST = "the order of the caller's list"
 
 
 def loss_of(parameters: Sequence["Tensor"], x: "Tensor", order: Order, mark: Callable | None = None) -> "Tensor":
@@ -63,7 +64,8 @@ def gradients_after(
     finish = function(callers, bucket_bytes)
     if others:
         function(behind, bucket_bytes)
-    found: dict = {LIST: [next(k for k, parameter in enumerate(parameters) if parameter is other) for other in callers]}
+    order_now = [next(k for k, parameter in enumerate(parameters) if parameter is other) for other in callers]
+    found: dict = {LIST: join(list(map(str, order_now)))}
     for number, (x, order) in enumerate(steps):
         for parameter in parameters:
             parameter.grad = None
@@ -104,7 +106,7 @@ def step_of(case: Case, name: str) -> int | None:
 def expected(given: Sequence[tuple]) -> list[dict]:
     """What every rank must have after each step, by one process."""
     weights, listed, frozen, *_, steps = given[0]
-    found: dict = {LIST: list(listed)}
+    found: dict = {LIST: join(list(map(str, listed)))}
     for number in range(len(steps)):
         means = mean_of([gradients_of(weights, frozen, *arguments[-1][number]) for arguments in given])
         found[unwaited(number)] = 0

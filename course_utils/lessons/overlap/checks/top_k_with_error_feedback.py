@@ -124,32 +124,50 @@ def _wrong_step(rank: int, corrected: "Tensor", found: tuple, k: int) -> Finding
     import torch
 
     def wrong(key: str, words: str, **values: object) -> Finding:
-        return own(key, f"rank {{rank}}: {words}", rank=rank, **values)
+        return own(key, f"{{who}} {words}", rank=rank, **values)
 
     k, whole = min(k, len(corrected)), tuple(corrected.shape)
     if type(found) not in (tuple, list) or len(found) != 3 or any(type(tensor) is not torch.Tensor for tensor in found):
-        return wrong("no-three-tensors", "three tensors are expected: indices, values, error")
+        return wrong("no-three-tensors", "did not return three tensors: the indices, the values and the error")
     indices, values, error = (tensor.detach() for tensor in found)
     shapes = [tuple(tensor.shape) for tensor in found]
     if shapes != [(k,), (k,), whole]:
         key = "n-values" if shapes[1:] == [whole, whole] else "shapes"
-        return wrong(key, "shapes {got}, expected {expected}", got=shapes, expected=[(k,), (k,), whole])
+        return wrong(
+            key, "returned tensors of the shapes {got}, expected {expected}", got=shapes, expected=[(k,), (k,), whole]
+        )
     if indices.dtype != torch.int64 or values.dtype != corrected.dtype or error.dtype != corrected.dtype:
         names = ", ".join(str(tensor.dtype).removeprefix("torch.") for tensor in found)
-        return wrong("dtypes", "dtypes {got}; expected int64 for the indices, the gradient's for the others", got=names)
+        return wrong(
+            "dtypes",
+            "returned the dtypes {got}; the indices need int64, and the other two the dtype of the gradient",
+            got=names,
+        )
     if len(set(indices.tolist())) != k or any(not 0 <= index < len(corrected) for index in indices.tolist()):
-        return wrong("indices", "the indices {got} are not {k} different places", got=indices.tolist(), k=k)
+        return wrong(
+            "indices",
+            "returned the indices {got}, which are not {k} different positions of the gradient",
+            got=indices.tolist(),
+            k=k,
+        )
     indices, order = indices.sort()
     values, sent, left = values[order], corrected[indices], corrected.index_fill(0, indices, 0)
     texts = {"got": _values_text(values), "expected": _values_text(sent)}
     if not torch.equal(values, sent):
-        return wrong("values", "values {got} at {indices}, expected {expected}", indices=indices.tolist(), **texts)
+        return wrong(
+            "values",
+            "returned the values {got} for the indices {indices}, expected {expected}",
+            indices=indices.tolist(),
+            **texts,
+        )
     if k and values.abs().min() < left.abs().max():
         largest = _values_text(left.abs().max()[None])
-        return wrong("not-the-largest", "{got} are sent, while {left} is left", got=texts["got"], left=largest)
+        return wrong(
+            "not-the-largest", "sends {got} and keeps back {left}, which is larger", got=texts["got"], left=largest
+        )
     if not torch.equal(error, left):
         texts = {"got": _values_text(error), "expected": _values_text(left)}
-        return wrong("error", "the error is {got}, expected {expected}", **texts)
+        return wrong("error", "returned the error {got}, expected {expected}", **texts)
     return None
 
 
@@ -168,7 +186,7 @@ def _wrong_sum(outcome: Outcome) -> Finding | None:
     whole = sum(sum(given[0]) for given in case.arguments)
     for rank, result in enumerate(outcome.results):
         if not same(result["sent by all"] + owed, whole, 1e-9):
-            words = "rank {rank}: what was sent and what is left do not add up to the sum of all gradients"
+            words = "what {who} received and what all ranks still owe do not add up to the sum of all gradients"
             return own("sum", words, rank=rank)
         most = len(gradients) * k * (8 + error.element_size())
         if _bytes(outcome, rank) > most and size > 1:

@@ -14,7 +14,7 @@ from course_utils.words import count, ranks
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-ASKED = "gradients that it asked for"
+ASKED = "the number of gradients that it asked for"
 
 
 def wavy(weights: np.ndarray, batch: np.ndarray) -> np.ndarray:
