@@ -109,7 +109,7 @@ def _no_gradients(outcome: Outcome) -> Finding | None:
         sent = sum(call.bytes for call in collectives(outcome, rank))
         if sent > ENOUGH:
             words = (
-                "the gradients are right, but rank {rank} gave {got:,} bytes to collectives; sums of squares are enough"
+                "the gradients are right, but rank {rank} sent {got:,} bytes in collectives; sums of squares are enough"
             )
             return own("gradients-travel", words, rank=rank, got=sent)
     return None
