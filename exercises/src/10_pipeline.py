@@ -146,7 +146,8 @@ print(
 #
 # - A stage's input has to be a tensor at which autograd's graph *begins*, and which asks for a gradient. What arrives
 #   in a message is only numbers. If stage $s+1$ is on the same rank, there is no message, so you hand its input on
-#   yourself. Cut the graph there, too, because the two stages do their backward passes at different times.
+#   yourself. Cut the graph there, too, because the two stages do their backward passes at different times. Only the
+#   micro-batches, the input of stage 0, need no gradient.
 # - The backward pass of the last stage starts from the loss. Any other starts from the gradient of its output, which
 #   was received or computed by stage $s+1$ on this rank. Afterwards the gradient of the input is in `.grad` of the
 #   input tensor.

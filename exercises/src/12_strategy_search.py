@@ -35,9 +35,10 @@ conv, pool = graph.operators[1], graph.operators[2]
 exchange(conv, Config(sample=2, devices=(0, 1)), pool, Config(), costs, "forward")
 
 # %% [markdown]
-# The result is a list with one `DeviceWork` for each device that takes part. Device 1 sends and device 0 receives. Both
-# are busy for 8 ms, and each is a *partner* of the other, because neither can begin before the other one is ready. A
-# device that has nothing to do isn't in the list, and the list may be empty. There are four such functions:
+# The result is a list with one `DeviceWork(device, nanoseconds, partners)` for each device that takes part. Device 1
+# sends and device 0 receives. Both are busy for 8 ms, and each is a *partner* of the other, because neither can begin
+# before the other one is ready. A device that has nothing to do isn't in the list, and the list may be empty. There are
+# four such functions:
 #
 # - `exchange(source, source_config, reader, reader_config, costs, direction)`: forward, the reader gets what it needs
 #   of the source's output, and backward, gradients go from the reader to the source. The source is named first in both
@@ -78,11 +79,11 @@ exchange(conv, Config(sample=2, devices=(0, 1)), pool, Config(), costs, "forward
 Task("conv1 → pool1", device=1, nanoseconds=8_000_000, after=(0, 1))
 
 # %% [markdown]
-# `after` contains the numbers of the tasks that have to end before this one begins. The first task of the list has
-# number 0. For a piece of work, these are the latest task of its device and the latest task of each partner, all of
-# them from *before* this call of `exchange`, `compute` and so on. The tasks of one call begin together, so they don't
-# wait for each other. A device that has done nothing yet has no such task. In the example, each device has computed its
-# half of conv1, which makes tasks 0 and 1. So both tasks of the exchange are after `(0, 1)`.
+# `after` contains the numbers of the tasks that have to end before this one begins, in any order. The first task of the
+# list has number 0. For a piece of work, these are the latest task of its device and the latest task of each partner,
+# all of them from *before* this call of `exchange`, `compute` and so on. The tasks of one call begin together, so they
+# don't wait for each other. A device that has done nothing yet has no such task. In the example, each device has
+# computed its half of conv1, which makes tasks 0 and 1. So both tasks of the exchange are after `(0, 1)`.
 
 # %% tags=["exercise"]
 # task_graph

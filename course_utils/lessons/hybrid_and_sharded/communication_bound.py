@@ -36,7 +36,8 @@ def break_even(
         N, not rounded.
 
     Raises:
-        CourseError: there is no such kind of parallelism, or a number is not above 0.
+        CourseError: there is no such kind of parallelism, or one of the numbers is not above 0,
+            even if this kind doesn't need it.
 
     Source: Austin et al. 2025, "How to Scale Your Model", chapter 5; Korthikanti et al. 2022, §4.2
     (four all-reduces).

@@ -33,7 +33,7 @@ def hybrid_step(
 
     Args:
         convolutions: equal on all ranks.
-        dense: used on rank 0 only.
+        dense: used on rank 0 only. No parameter of both has a gradient before the call.
         x, y: this rank's shard of the batch. All shards have the same length.
         loss: (output, target) of the whole batch → its mean loss.
 

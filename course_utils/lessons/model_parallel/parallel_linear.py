@@ -33,7 +33,8 @@ def column_parallel_linear(
     Forward nothing is sent. Backward there is one all-reduce, of the gradient of x.
 
     Args:
-        x: (…, in), equal on all ranks. It may or may not require a gradient.
+        x: (…, in), equal on all ranks. If it requires no gradient, nothing has to
+            be sent backward.
         weight: (out / P, in), this rank's rows of the layer's `weight`. Ranks may have different
             numbers of rows.
         bias: (out / P,), this rank's, or None.

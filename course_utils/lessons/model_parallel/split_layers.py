@@ -14,7 +14,7 @@ def split_layers(costs: Sequence[float], ranks: int) -> list[int]:
     those, the one with the longest second piece, and so on.
 
     Args:
-        costs: the cost of each layer, at least 0.
+        costs: the cost of each layer, at least 0. Sums of them need no rounding.
         ranks: the number of pieces, at most the number of layers.
 
     Returns:

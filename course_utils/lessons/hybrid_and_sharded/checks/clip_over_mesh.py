@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import collectives
 from course_utils.checks.torch_cases import drawn
+from course_utils.lessons.hybrid_and_sharded.checks.mesh_groups import by_numpy
 from course_utils.lessons.hybrid_and_sharded.device_mesh import place_of
 from course_utils.words import ranks
 
@@ -31,11 +32,24 @@ def after_clipping(
     max_norm: float,
 ) -> dict:
     """Call the learner's function with this rank's groups; return what it says, and what became of the gradients."""
-    from course_utils.lessons.hybrid_and_sharded.mesh_training import own_groups
-
     cut, replicated = [gradient.clone() for gradient in cut], [gradient.clone() for gradient in replicated]
-    norm = function(cut, replicated, own_groups(sizes), max_norm)
+    norm = function(cut, replicated, _own_groups(sizes), max_norm)
     return {NORM: norm, CUT: _in_a_row(cut), REPLICATED: _in_a_row(replicated)}
+
+
+def _own_groups(sizes: Mapping[str, int]) -> dict[str, Any]:
+    """This rank's group along each axis, without the library's `mesh_groups`, which is hidden in a graded notebook."""
+    import torch.distributed as dist
+
+    from course_utils.lessons.hybrid_and_sharded.mesh_training import TIMEOUT
+
+    groups = {}
+    for axis, members in by_numpy(sizes).items():
+        for group in members:
+            made = dist.new_group(group, timeout=TIMEOUT)
+            if dist.get_rank() in group:
+                groups[axis] = made
+    return groups
 
 
 def _in_a_row(gradients: Sequence["Tensor"]) -> "Tensor":
@@ -109,7 +123,7 @@ def _no_gradients(outcome: Outcome) -> Finding | None:
         sent = sum(call.bytes for call in collectives(outcome, rank))
         if sent > ENOUGH:
             words = (
-                "the gradients are right, but rank {rank} gave {got:,} bytes to collectives; sums of squares are enough"
+                "the gradients are right, but rank {rank} sent {got:,} bytes in collectives; sums of squares are enough"
             )
             return own("gradients-travel", words, rank=rank, got=sent)
     return None

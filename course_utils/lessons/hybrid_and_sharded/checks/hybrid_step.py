@@ -89,7 +89,7 @@ def _only_what_must(outcome: Outcome) -> Finding | None:
     targets = y[where].nbytes
     for rank in range(outcome.world_size):
         if outcome.world_size > 1 and _spread(outcome, rank):
-            words = "the gradients are right, but rank {rank} was sent the activations of all ranks, or their gradients"
+            words = "the gradients are right, but rank {rank} received the activations of all ranks, or their gradients"
             return own("activations-everywhere", words, rank=rank)
         most = _activations(case) * (1 if rank else outcome.world_size + 1) + targets + convolutions
         sent = outcome.run.bytes_per_rank[rank]

@@ -239,17 +239,17 @@ def counted(layer: CuttableLayer) -> Callable[[Outcome], Finding | None]:
                 found = {"rank": rank, "where": (name,)}
                 others = {call.name for call in made} - {"all_reduce"}
                 if others:
-                    enough = "one all-reduce does" if wanted else "nothing has to move"
-                    words = f"{RIGHT} rank {{rank}} called {{got}} {{where[0]}}; {enough}"
+                    enough = "one all-reduce is enough" if wanted else "nothing has to be sent"
+                    words = f"{RIGHT} in the {{where[0]}} pass rank {{rank}} called {{got}}; {enough}"
                     return own("other-call", words, got=min(others), **found)
                 spared = not made and (outcome.world_size == 1 or (name == "backward" and not learns))
                 if len(made) != wanted and not spared:
-                    words = f"{RIGHT} rank {{rank}} made {{made}} {{where[0]}}, expected {{expected}}"
+                    words = f"{RIGHT} in the {{where[0]}} pass rank {{rank}} made {{made}}, expected {{expected}}"
                     made_text = count(len(made), "all-reduce")
                     return own("all-reduces", words, made=made_text, got=len(made), expected=wanted, **found)
                 moves, enough = sum(call.bytes for call in made), outcome.results[rank][SENT[name]].nbytes
                 if moves > enough:
-                    words = f"{RIGHT} rank {{rank}}'s all-reduce {{where[0]}} was of {{got:,}} bytes; "
+                    words = f"{RIGHT} in the {{where[0]}} pass rank {{rank}}'s all-reduce has {{got:,}} bytes; "
                     return own("too-many-bytes", words + "{expected:,} are enough", got=moves, expected=enough, **found)
         return None
 

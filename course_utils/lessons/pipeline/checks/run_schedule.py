@@ -58,10 +58,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case_of(rng, "GPipe", gpipe(size, 3), [2] * (size - 1) + [1])
     yield case_of(rng, "1F1B", one_in_turn(size, some), [2, 1, 1] + [2] * (size - 3))
     yield case_of(
-        rng, "the last rank begins with the newest micro-batch", newest_first(3), [2, 2, 2], key="newest-first"
+        rng, "1F1B from the last micro-batch to the first", turned(one_in_turn(2, 4), 4), [2, 1], key="turned"
     )
     yield case_of(
-        rng, "1F1B from the last micro-batch to the first", turned(one_in_turn(2, 4), 4), [2, 1], key="turned"
+        rng, "the last rank begins with the newest micro-batch", newest_first(3), [2, 2, 2], key="newest-first"
     )
     yield case_of(rng, "1F1B", one_in_turn(3, 4), [1, 2, 1], long=True)
     yield case_of(rng, "two neighbouring stages on each rank", in_blocks(2, 3), [2, 2, 1, 2], key="neighbouring-stages")

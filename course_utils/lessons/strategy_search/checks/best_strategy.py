@@ -34,7 +34,7 @@ MOST_LOOKS = 4
 """After so many questions for each proposal, whether a strategy fits, the walk will not end by itself."""
 STILL_ASKING = "still-asking"
 CORNERED = "the walk never went back to a strategy that it had seen, and at last no new one was a single change away"
-NO_STRATEGY = "the function returned {shown}; a list with a configuration for each operator is expected"
+NO_STRATEGY = "your function returned {shown}; a list with a configuration for each operator is expected"
 LONGER = "the strategy that you return takes {got} ns, and the best one takes {expected} ns"
 WORDS = {
     RETURNED_NOTHING: NO_STRATEGY,

@@ -46,7 +46,9 @@ def form_finding(handed_back: Any, words: Mapping[str, str]) -> Finding | None:
 
 def not_repeatable(what: str) -> Finding:
     """The finding that the answers, or proposals, hang on other chance than that of `random`."""
-    return own("not-repeatable", "the {what} are not the same again with an equal `random`", what=what)
+    return own(
+        "not-repeatable", "with an equal generator `random`, the {what} are different the second time", what=what
+    )
 
 
 def drawn_strategy(rng: np.random.Generator, graph: OperatorGraph, devices: int) -> list[Config]:

@@ -24,7 +24,7 @@ from course_utils.lessons.strategy_search.simulator.random_graphs import random_
 from course_utils.words import count
 
 CHANGED = "strategy-changed"
-NO_STRATEGY = "the function returned {shown}; a list with a configuration for each operator is expected"
+NO_STRATEGY = "your function returned {shown}; a list with a configuration for each operator is expected"
 WORDS = {
     RETURNED_NOTHING: NO_STRATEGY,
     "no-strategy": NO_STRATEGY,

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 EXPECTED = "a list with a (begin, end) for each task is expected"
 WORDS = {
-    RETURNED_NOTHING: f"the function returned {{shown}}; {EXPECTED}",
-    "no-spans": f"the function returned {{shown}}; {EXPECTED}",
-    "no-span": f"the function returned {{shown}} for task {{task}}; {EXPECTED}",
-    "not-whole": "the function returned {shown} for task {task}; whole nanoseconds are expected",
+    RETURNED_NOTHING: f"your function returned {{shown}}; {EXPECTED}",
+    "no-spans": f"your function returned {{shown}}; {EXPECTED}",
+    "no-span": f"your function returned {{shown}} for task {{task}}; {EXPECTED}",
+    "not-whole": "your function returned {shown} for task {task}; whole nanoseconds are expected",
 }
 MOST_DRAWN = 150
 
@@ -63,7 +63,7 @@ def _wrong(outcome: Outcome) -> Finding | None:
         return wrong
     if len(found) != len(tasks):
         numbers = {"pairs": count(len(found), "pair"), "tasks": count(len(tasks), "task")}
-        return own("number-of-spans", f"{{pairs}} for {{tasks}}; {EXPECTED}", **numbers)
+        return own("number-of-spans", f"your function returned {{pairs}} for {{tasks}}; {EXPECTED}", **numbers)
     for number, (task, got, wanted) in enumerate(zip(tasks, found, by_hand(tasks), strict=True)):
         for verb, mine, right in zip(("begins", "ends"), got, wanted, strict=True):
             if mine != right:
@@ -71,7 +71,11 @@ def _wrong(outcome: Outcome) -> Finding | None:
                 words = "task {task} ({name} on device {device}) {verb} at {got} ns, "
                 values = {"task": number, "name": task.name, "device": task.device, "verb": verb}
                 return own(
-                    f"too-{when}", f"{words}too {when}; expected {{expected}}", got=mine, expected=right, **values
+                    f"too-{when}",
+                    f"{words}which is too {when}; {{expected}} ns is expected",
+                    got=mine,
+                    expected=right,
+                    **values,
                 )
     return None
 

@@ -62,7 +62,8 @@ def best_strategy(
 ) -> list[Config]:
     """Return the fastest strategy that a walk of this many proposals has met, start included.
 
-    A proposal that does not fit is neither simulated nor accepted.
+    A proposal that does not fit is neither simulated nor accepted. If several strategies are
+    equally fast, any of them will do.
 
     Args:
         start: where the walk begins. It fits.

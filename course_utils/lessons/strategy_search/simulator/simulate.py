@@ -22,7 +22,7 @@ def simulate(tasks: Sequence[Task]) -> list[Span]:
         tasks: in the order of the program. Each device does its own tasks in this order.
 
     Returns:
-        A `Span(begin, end)` for each task, in the same order.
+        A `Span(begin, end)`, or a plain pair, for each task, in the same order.
     """
     free: dict[int, int] = {}  # device → when it has done what came before
     spans: list[Span] = []
