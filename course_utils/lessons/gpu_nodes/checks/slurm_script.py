@@ -115,7 +115,7 @@ def rejection(function: Callable, options: Options) -> Raises:
 def _judge(outcome: Outcome) -> Finding | None:
     result, (command, options, runs) = outcome.results[0], outcome.case.arguments[0]
     if key := result.get(REASON):
-        words = "{got}" if key == "stops-reading" else "sbatch doesn't take the script and says: {got}"
+        words = "{got}" if key in ("stops-reading", "nodes-open") else "sbatch doesn't take the script and says: {got}"
         return own(key, words, where=(READ,), got=result[READ])
     found = difference(0, result, due(command, options, runs))
     return _in_the_script(found, result) if found else _in_the_runs(result, runs)
