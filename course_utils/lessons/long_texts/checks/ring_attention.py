@@ -57,11 +57,11 @@ def _once_round(outcome: Outcome) -> Finding | None:
     for rank in range(outcome.world_size):
         made = moves(outcome, rank)
         if others := [event.name for event in made if event.kind == "collective"]:
-            words = f"{_RIGHT} called {{call}}; in a ring, only neighbours exchange messages"
+            words = f"{_RIGHT} called {{call}}, and in a ring only neighbours exchange messages"
             return own("collective-called", words, rank=rank, call=others[0])
         right = (rank + groups) % outcome.world_size
         if astray := [event.peer for event in made if event.peer != right]:
-            words = f"{_RIGHT} sends to rank {{got}}; the one to its right is rank {{expected}}"
+            words = f"{_RIGHT} sends to rank {{got}}, and its right neighbour is rank {{expected}}"
             return own("not-to-the-right", words, rank=rank, got=astray[0], expected=right)
         # All keys and values are sent on from here, except those of the right neighbour, which has them already.
         enough = a_token * (sum(map(len, positions)) - len(positions[right // groups]))
