@@ -26,6 +26,7 @@ from course_utils.machine import GIB, allowed_cores, gpus, memory_bytes, ranks_p
 from course_utils.ranks.links import network
 from course_utils.ranks.processes.launch_ranks import find_mpiexec, mpi_library
 from course_utils.ranks.processes.ranks_folder import runtime_root
+from course_utils.teacher import sandbox
 from course_utils.words import bytes_text, seconds_text
 
 ENOUGH_MEMORY = 3 * GIB
@@ -80,6 +81,7 @@ def examine(quick: bool = False) -> Iterator[Probed]:
     yield _links(tried)
     yield from _wsl()
     yield _browser()
+    yield _grading()
 
 
 def doctor(quick: bool = False) -> None:
@@ -347,3 +349,17 @@ def _browser() -> Probed:
     found = chromium()
     remedy = "`make lab` works with any browser. Only slides as PDF and browser tests need `apt install chromium`"
     return Probed("browser", found or "no Chromium", bool(found), needed=False, remedy=remedy)
+
+
+def _grading() -> Probed:
+    """Whether `course grade` can run here, and how strictly."""
+    if (reason := sandbox.obstacle()) is None:
+        return Probed("grading", "`course grade` can run here, with each notebook in a sandbox", True)
+    if not system.LINUX:
+        return Probed(
+            "grading", "`course grade` runs on Linux alone, in a container of Linux for example", False, False
+        )
+    found = "`course grade` runs only with --trusted, which means without a sandbox"
+    if sandbox.is_root():
+        found = "`course grade` cannot run here: there is no sandbox, and root may not grade without it"
+    return Probed("grading", f"{found}. {reason.rstrip('.')}", False, False, "Only teachers who grade need this")

@@ -219,7 +219,7 @@ def _caption(panels: Sequence[BlockFrames], marked: bool) -> str:
         texts.append("A tick marks the sum of all ranks")
     if not all(piece.is_known for piece in pieces):
         texts.append("A hatched block holds something that is no sum of the ranks' numbers")
-    texts.append("A dark frame marks what is new")
+    texts.append("A thick frame marks what is new")
     if marked:
         texts.append("Blocks with a cross are wrong")
     texts.append("To draw this, the function was run again with each rank's numbers marked")

@@ -24,7 +24,6 @@ from course_utils.trace.wait_graph import (
     mismatch_text,
     waits_in_vain_text,
 )
-from course_utils.words import capital
 
 
 class Situation(StrEnum):
@@ -161,6 +160,8 @@ def deadlock_cause(waits: WaitGraph) -> BrokenOff:
 def mismatched_call_text(activities: Mapping[int, Activity]) -> str:
     """A sentence on a collective that is not the same on all ranks, of which a rank may have died; "" for none.
 
+    It begins with a small letter.
+
     gloo ends a process to which more comes than it has made room for.
     """
     snapshots: dict[int, Snapshot] = {}
@@ -175,5 +176,5 @@ def mismatched_call_text(activities: Mapping[int, Activity]) -> str:
             1, 1 + max(snapshot.collectives.get(communicator, (0, ()))[0] for snapshot in snapshots.values())
         ):
             if begun := graph.mismatch(communicator, number):
-                return f"{capital(mismatch_text(number, begun))}."
+                return f"{mismatch_text(number, begun)}."
     return ""

@@ -25,8 +25,9 @@ import course_utils as course
 # epoch could consist of the batches [7, 2, 9, 0], [4, 8, 1, 5] and [3, 6]. In the next epoch the numbers are in a
 # different order.
 #
-# The generator `rng` has a method `rng.permutation(n)`, which returns the numbers 0 to $n-1$ in random order. You can
-# hand out the batches one by one with `yield`, or return a list of all of them.
+# The generator `rng` has a method `rng.permutation(n)`, which returns an array of the numbers 0 to $n-1$ in random
+# order. Each batch is an array, too. You can hand out the batches one by one with `yield`, or return a list of all of
+# them.
 
 # %% tags=["exercise"]
 # minibatches

@@ -82,9 +82,10 @@ ranks = course.start(2)
 #
 # (After the section *Two ranks, one file* of [Further](../notebooks/03_hardware_further.ipynb).)
 #
-# Read any one of the samples, without reading the others. Another rank may be reading from the same file at the same
-# time. A copy of the file may also have been interrupted, so that it ends too early. Your function must not return half
-# a sample as if it were whole.
+# Read any one of the samples, without reading the others. With a million samples, even the index is large, so read only
+# the two offsets that you need. Another rank may be reading from the same file at the same time. A copy of the file may
+# also have been interrupted, so that it ends too early. Your function must not return half a sample as if it were
+# whole.
 #
 # You can use `file.seek(position)`, which goes to a byte of the file, and `file.read(count)`, which reads from there
 # and returns fewer bytes if the file ends. `struct.unpack("<QQ", sixteen_bytes)` returns two numbers, and

@@ -135,10 +135,10 @@ print(
 # - `rank_of = rank_of_stages(schedule)` is a dictionary with the rank of each stage. `peer, tag = address(action,
 #   rank_of)` gives you the rank at the other end of a message, and its tag. You can call it for any action, but its
 #   answer is only of use for a message.
-# - `work = Work(stages, pace)` takes care of two things if you do *every* action in a block `with work.on(action):`. It
-#   makes the action last as long as `pace` asks for, and it cuts backward passes in two, so you don't have to. For an
+# - `work = Work(stages, pace)` takes care of two things if you do every pass in a block `with work.on(action):`. It
+#   makes the pass last as long as `pace` asks for, and it cuts backward passes in two, so you don't have to. For an
 #   `INPUT`, your code does exactly what it does for a `BACKWARD`, which is to call `backward` once. For a `WEIGHT`, it
-#   does nothing inside the block.
+#   does nothing inside the block. The block changes nothing for a message, so it is simplest to do every action in one.
 # - `comm.isend(array, dest=peer, tag=tag)` sends a NumPy array without waiting, and returns a request. Wait for all
 #   requests at the end. `comm.recv(source=peer, tag=tag)` returns a NumPy array.
 #

@@ -121,7 +121,7 @@ ROWS = [
     "GPUs",
     "Slurm",
 ]
-ROWS += ["links", "browser"]
+ROWS += ["links", "browser", "grading"]
 TRIED = {"ranks", "gloo"}
 
 
@@ -189,6 +189,18 @@ def test_a_missing_package_is_named_with_the_command_that_brings_it(monkeypatch,
     [line] = [line for line in output.splitlines() if name in line and "missing" in line]
     assert line.startswith("✗") and "`make setup` installs" in line
     assert output.endswith(f"{diagnosis.CANNOT_RUN}\n")
+
+
+@pytest.mark.parametrize(("root", "how"), [(False, "only with --trusted"), (True, "root may not grade without it")])
+def test_without_a_sandbox_the_line_on_grading_says_what_is_left(monkeypatch, root, how) -> None:
+    monkeypatch.setattr(
+        diagnosis.sandbox, "obstacle", lambda: "`bwrap` is missing: `apt install bubblewrap` brings it."
+    )
+    monkeypatch.setattr(diagnosis.sandbox, "is_root", lambda: root)
+    found = of("grading")
+    assert not found.well and not found.needed and how in found.found and "apt install bubblewrap" in found.found
+    monkeypatch.setattr(diagnosis.sandbox, "obstacle", lambda: None)
+    assert of("grading").well
 
 
 def test_no_mpiexec_is_a_line_and_no_error(monkeypatch) -> None:

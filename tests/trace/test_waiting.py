@@ -304,7 +304,7 @@ def test_a_collective_of_which_a_rank_may_have_died_is_told() -> None:
     barrier, gather = Agreement("barrier"), Agreement("all_gather", unit="numbers")
     sixteen, seven = (begins(barrier, gather._replace(amount=number)) for number in (16, 7))
     sentence = (
-        "Collective number 2 is not the same on all ranks (rank 0 all_gather of 16 numbers, rank 1 all_gather of 7 "
+        "collective number 2 is not the same on all ranks (rank 0 all_gather of 16 numbers, rank 1 all_gather of 7 "
     )
     assert mismatched_call_text({0: sixteen, 1: seven}) == sentence + "numbers)."
     assert (

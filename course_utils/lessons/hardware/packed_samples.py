@@ -18,7 +18,8 @@ def pack_samples(samples: Sequence[bytes], path: str | os.PathLike) -> None:
 
     Each number takes 8 bytes, unsigned and little-endian: `struct.pack("<Q", number)`. Offset i is
     the position at which sample i begins, counted from the first byte of the file, and offset i + 1
-    is the position at which it ends. If the file exists already, it is replaced.
+    is the position at which it ends. If the file exists already, it is replaced. No other file is
+    left beside it.
 
     Args:
         samples: of any length, even 0. They must not be changed.
@@ -35,12 +36,13 @@ def pack_samples(samples: Sequence[bytes], path: str | os.PathLike) -> None:
 
 def read_sample(path: str | os.PathLike, index: int) -> bytes:
     """Return sample `index` of a file that `pack_samples` has written, without reading the other
-    samples. Any number of ranks may read the file at once.
+    samples, or more of the index than the two offsets of this sample. Any number of ranks may read
+    the file at once, and it may be replaced by another one between two calls.
 
     Raises:
         IndexError: if there is no such sample. Negative numbers aren't allowed.
         ValueError: if the file ends before the end of its index, or before the end of this sample.
-            The text of the error tells what is wrong.
+            The text of the error tells what is wrong. If both errors are due, either will do.
     """
     # If a copy broke off, its beginning looks like that of a whole file. So compare its size
     # before trusting its offsets.

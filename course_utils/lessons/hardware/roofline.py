@@ -15,7 +15,8 @@ def arithmetic_intensity(
 
     A multiplication and an addition make two FLOPs. The input and the weights are read once, and
     the output is written once. A convolution moves its window over the image pixel by pixel. The
-    image is padded, so the output has the same height and width. There is no bias.
+    image is padded, so the output has the same height and width. There is no bias. FLOPs and bytes
+    are whole numbers.
 
     Args:
         x_shape: shape of the input, (images, C_in, height, width), or (images, C_in) for a fully

@@ -24,7 +24,8 @@ def brent_bounds(
 
     Args:
         needs: for each task, the tasks that have to be done before it. Tasks are listed in any
-            order, and there are no cycles. It may be empty, and it must not be changed.
+            order, and there are no cycles. It may be empty, and it must not be changed. No path
+            has more than a few hundred tasks, but there may be far too many paths to follow each.
         processors: p, at least 1.
 
     Source: Brent 1974, lemma 2; Graham 1969 for processors that are never idle without need.

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Kind
-from course_utils.checks.symptoms import raised
+from course_utils.checks.symptoms import raised, same
 
 
 def by_torch(gradient: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -58,6 +59,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case((n, k), (k, m), "float32")
     yield case((4, n, k), (2, 1, k, m), "float32")
     yield case((5, n, k), (k, m), "float16")
+    yield in_a_row(case((n, k), (k, m)), case((n, k), (k, m)))
+    yield in_a_row(case((2, n, k), (k, m), "float32"), case((n, k), (k, m)))
     yield case((0, k), (k, m))
     yield case((n, 0), (0, m))
 
@@ -68,6 +71,10 @@ def _stack_of_another_shape(case: Case, outcome: Outcome) -> bool:
 
 def _stack_raises(case: Case, outcome: Outcome) -> bool:
     return case.key == "stack" and raised(outcome)
+
+
+def _nearly_right(case: Case, outcome: Outcome) -> bool:
+    return same(outcome.results[0], case.expected[0], 1e-5)
 
 
 def _no_entries(case: Case, outcome: Outcome) -> bool:
@@ -94,6 +101,7 @@ EXERCISE = Exercise(
         "a stack has another shape": _stack_of_another_shape,
         "a stack raises an error": _stack_raises,
         "a matrix has no entries": _no_entries,
+        "it is nearly right": _nearly_right,
     },
     praise=lambda outcome: "both gradients agree with torch's, for matrices and for stacks that broadcast",
 )

@@ -16,6 +16,8 @@ Graph = Sequence[tuple[int, ...]]
 """For each node the numbers of its parents, which are smaller than its own; the last node came from all others."""
 STRANGER, LEFT_OVER = -1, -2
 """They stand for what is not a node of the graph, and for a node of one for which the function was called before."""
+ALIKE, GRAPH_CHANGED = "alike", "graph-changed"
+"""The key of the cases with nodes of one name and one number, and the result if nodes lost or got parents."""
 MOST_LOOKS = 200_000
 
 
@@ -42,31 +44,50 @@ class WatchedNode(Node):
         self._parents = tuple(nodes)
 
 
-def nodes_of(graph: Graph) -> list[Node]:
-    """The graph's nodes, made in another order than they are numbered, so that nobody finds one by its age."""
+def nodes_of(graph: Graph, alike: bool = False) -> list[Node]:
+    """The graph's nodes, made in another order than they are numbered, so that nobody finds one by its age.
+
+    Args:
+        alike: all of them have the number 1, and many have the same name.
+    """
     looks = itertools.count(1)
     order = random.Random(len(graph)).sample(range(len(graph)), len(graph))
-    made = {number: WatchedNode(looks, 1.0, "+" if graph[number] else "x") for number in order}
+    made = {
+        number: WatchedNode(looks, 1.0, "+" if graph[number] else "x")
+        if alike
+        else WatchedNode(looks, 0.5 + number, _name(number))
+        for number in order
+    }
     for number, parents in enumerate(graph):
         made[number].parents = tuple(made[parent] for parent in parents)
     return [made[number] for number in range(len(graph))]
 
 
-def numbers_of_nodes(function: Callable, graph: Graph, before: Graph = ()) -> Any:
+def numbers_of_nodes(function: Callable, graph: Graph, before: Graph = (), alike: bool = False) -> Any:
     """Which nodes the learner's function lists, as numbers; what is not a list comes back as it is.
 
     Args:
         before: a graph for which it is called first; then it is called for a part of the other graph as well.
+        alike: the nodes have the same names and numbers.
     """
-    nodes, others = nodes_of(graph), nodes_of(before)
+    nodes, others = nodes_of(graph, alike), nodes_of(before, alike)
     if others:
         function(others[-1])
         function(nodes[len(nodes) // 2])
     listed = function(nodes[-1])
+    if not all(_has_its_parents(number, nodes, graph) for number in range(len(graph))):
+        return GRAPH_CHANGED
     if type(listed) not in (list, tuple):
         return listed if listed is None else type(listed).__name__
     places = {id(node): number for number, node in enumerate(nodes)} | dict.fromkeys(map(id, others), LEFT_OVER)
     return [places.get(id(node), STRANGER) for node in listed]
+
+
+def _has_its_parents(number: int, nodes: Sequence[Node], graph: Graph) -> bool:
+    found = nodes[number]._parents
+    return len(found) == len(graph[number]) and all(
+        one is nodes[parent] for one, parent in zip(found, graph[number], strict=True)
+    )
 
 
 def trimmed(graph: list[tuple[int, ...]]) -> Graph:
@@ -91,8 +112,9 @@ def random_graph(rng: np.random.Generator, size: int) -> Graph:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(label: str, graph: Graph) -> Case:
-        return Case(label, [(list(graph),)], with_comm=False, judge=_judge, harness=numbers_of_nodes)
+    def case(label: str, graph: Graph, before: Graph = (), alike: bool = False, key: str = "") -> Case:
+        given = [(list(graph), list(before), alike)]
+        return Case(label, given, with_comm=False, judge=_judge, harness=numbers_of_nodes, key=key)
 
     yield case(graph_text([(), (0,), (1,), (2,)]), [(), (0,), (1,), (2,)])
     yield case("a single node without parents", [()])
@@ -110,12 +132,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(graph_text(graph), graph)
     layers = [(), (), (0, 1), (), (2, 3), (4,), (), (5, 6), (), (7, 8), (9,)]
     yield case("two layers of a network, and a loss", layers)
+    yield case("nodes with the same names and numbers", [(), (), (0, 1), (2,), (2, 3)], alike=True, key=ALIKE)
     for size in (8, 20, 60):
         graph = random_graph(rng, size)
         yield case(f"a random graph of {len(graph)} nodes", graph)
-    given = ([(), (), (0, 1), (0, 2), (3, 1), (4, 2)], [(), (0,), (0, 1)])
     label = "called for another graph first, then for a part of this one"
-    yield Case(label, [given], with_comm=False, judge=_judge, harness=numbers_of_nodes, key=AFTER_ANOTHER_CALL)
+    graph = [(), (), (0, 1), (0, 2), (3, 1), (4, 2)]
+    yield case(label, graph, [(), (0,), (0, 1)], key=AFTER_ANOTHER_CALL)
     yield case("a chain of 200 nodes", [(), *((number,) for number in range(199))])
     yield case("a node doubled 60 times over: 61 nodes", [(), *((number, number) for number in range(60))])
 
@@ -135,34 +158,45 @@ def _judge(outcome: Outcome) -> Finding | None:
     graph, listed = outcome.case.arguments[0][0], outcome.results[0]
     if listed is None:
         return _no_list("nothing")
+    if listed == GRAPH_CHANGED:
+        return own(GRAPH_CHANGED, "your function changed the parents of some nodes")
     if type(listed) is str:
         return _no_list(f"a {listed}")
     if STRANGER in listed:
         return _no_list("a list with something else in it")
     if LEFT_OVER in listed:
-        return own("left-over-nodes", "rank 0 listed nodes of a graph that it had been called for before")
+        return own("left-over-nodes", "your list has nodes of a graph for which your function was called before")
     twice = [number for number in listed if listed.count(number) > 1]
     if twice:
-        return own("listed-twice", "rank 0 listed node {node} more than once", node=_name(twice[0]))
+        return own("listed-twice", "your list has node {node} more than once", node=_name(twice[0]))
     missing = [number for number in range(len(graph)) if number not in listed]
     if missing:
         names = ", ".join(map(_name, missing[:10])) + (", …" if len(missing) > 10 else "")
-        words = "rank 0 listed {listed} of {nodes} nodes; missing: {names}"
+        words = "your list has {listed} of {nodes} nodes; missing: {names}"
         return own("missing-nodes", words, listed=len(listed), nodes=len(graph), names=names)
     for index, number in enumerate(listed):
         late = [parent for parent in graph[number] if parent in listed[index:]]
         if late:
-            words = "rank 0 listed node {node} before its parent {parent}"
+            words = "your list has node {node} before its parent {parent}"
             return own("before-a-parent", words, node=_name(number), parent=_name(late[0]))
     return None
 
 
 def _no_list(result: str) -> Finding:
-    return own("not-a-list-of-nodes", "rank 0 returned {result}, expected a list of nodes", result=result)
+    return own("not-a-list-of-nodes", "your function returned {result}, expected a list of nodes", result=result)
 
 
 def _name(number: int) -> str:
     return "abcdefghij"[number] if number < 10 else f"number {number + 1}"
+
+
+def _last_first(case: Case, outcome: Outcome) -> bool:
+    """Whether the list is right from its end to its beginning, in the first case or another with so many nodes."""
+    graph, listed = case.arguments[0][0], outcome.results[0]
+    if type(listed) is not list or len(listed) < 4 or {*listed} != {*range(len(graph))}:
+        return False
+    places = {number: index for index, number in enumerate(listed)}
+    return all(places[parent] > places[number] for number in range(len(graph)) for parent in graph[number])
 
 
 EXERCISE = Exercise(
@@ -180,6 +214,7 @@ EXERCISE = Exercise(
         "returns at once. If not, it adds the node to the set, visits each of its parents, and then appends the node "
         "to the list. Begin with `visit(last)`.",
     ),
+    symptoms={"the list is right from its end": _last_first},
     praise=lambda outcome: (
         "every node is listed once and after its parents, and each was visited only once, however many paths lead to it"
     ),

@@ -110,7 +110,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         depth = rounds(needs)
         label = f"{label}: {len(needs)} tasks, depth {depth}, {processors} processors"
         expected = bounds(len(needs), depth, processors)
-        return Case(label, [(needs, processors)], [expected], with_comm=False, tolerance=1e-12, key=key)
+        parts = ("the lower bound", "the upper bound")
+        return Case(label, [(needs, processors)], [expected], with_comm=False, tolerance=1e-12, key=key, parts=parts)
 
     def drawn(kind: Callable = list) -> Graph:
         return shuffled(rng, layered(rng, [int(width) for width in rng.integers(1, 7, 8)]), kind)
@@ -143,6 +144,16 @@ def _too_shallow(case: Case, outcome: Outcome) -> bool:
     return any(same(outcome.results[0], pair, 1e-9) for pair in found)
 
 
+def _too_deep(case: Case, outcome: Outcome) -> bool:
+    needs, processors = case.arguments[0]
+    found = [bounds(len(needs), depth, processors) for depth in range(rounds(needs) + 1, 2 * len(needs) + 2)]
+    return any(same(outcome.results[0], pair, 1e-9) for pair in found)
+
+
+def _upper_wrong(case: Case, outcome: Outcome) -> bool:
+    return outcome.finding.where == (1,)
+
+
 EXERCISE = Exercise(
     library="work_and_depth",
     number=3,
@@ -158,6 +169,10 @@ EXERCISE = Exercise(
         "number of rounds is D. Then return (max(W / p, D), W / p + D).",
     ),
     limit=10.0,
-    symptoms={"the depth is too small": _too_shallow},
+    symptoms={
+        "the depth is too small": _too_shallow,
+        "the depth is too large": _too_deep,
+        "the upper bound is wrong": _upper_wrong,
+    },
     praise=lambda outcome: "work, depth and both bounds are right for chains, trees, many paths and none",
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from course_utils.checks.compare import describe
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.lessons.hardware.checks.common import packed
 
@@ -20,30 +20,26 @@ def written(function: Callable, samples: Sequence[bytes], kind: Callable = str, 
         path = Path(folder) / "packed"
         if there_already:
             path.write_bytes(OLD)
-        returned = function(samples, kind(path))
+        function(samples, kind(path))
         found = path.read_bytes() if path.is_file() else None
-        others = sorted(set(os.listdir(folder)) - {path.name})
-    return taken_apart(found, returned, others)
+        others = {*os.listdir(folder)} - {path.name}
+    return taken_apart(found, len(others))
 
 
-def taken_apart(found: bytes | None, returned: object = None, others: Sequence[str] = ()) -> dict:
-    """The parts of a packed file, as far as there are any; what was returned, and other files, if there are any."""
+def taken_apart(found: bytes | None, others: int = 0) -> dict:
+    """The parts of a packed file, as far as there are any, and the number of other files beside it."""
     if found is None:
-        return {"file": "missing"}
+        return {"the number of files at `path`": 0}
     numbers = [int.from_bytes(found[at : at + 8], "little") for at in range(0, len(found) - 7, 8)]
     count = numbers[0] if numbers else None
-    parts = {"file": "there", "number of samples": count}
+    parts: dict[str, object] = {"the number of files at `path`": 1, "the number of samples": count}
     if count is not None and count < len(numbers):
         offsets = numbers[1 : count + 2]
-        parts |= {"offsets": offsets, "bytes in all": len(found)}
+        parts |= {"offsets": offsets, "the number of bytes in all": len(found)}
         parts |= {f"sample {i}": found[a:b] for i, (a, b) in enumerate(zip(offsets, offsets[1:], strict=False))}
     else:
-        parts |= {"bytes": found}
-    if returned is not None:
-        parts["returned"] = describe(returned)
-    if others:
-        parts["other files"] = list(others)
-    return parts
+        parts |= {"the file": found}
+    return parts | {"the number of other files": others}
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
@@ -66,6 +62,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("bytes that look like the ends of lines", [b"a\nb\r\n", b"\n\n", b"\x00\xff\x1a", b"\x00 \x00"])
     yield case("a longer file is there already", some(4), str, True, key="old-file")
     yield case("a tuple of samples", tuple(some(3)))
+    yield in_a_row(case("2 samples", some(2)), case("2 samples", some(2)))
+    yield in_a_row(case("7 samples", some(7)), case("4 samples", some(4)))
     yield case("300 samples", some(300, 40))
     yield case("one of 300,000 bytes", [b"small", rng.bytes(300_000), b"last"], Path)
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from course_utils import system
-from course_utils.checks.compare import describe
+from course_utils.checks.compare import describe, difference, with_article
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.lessons.hardware.checks.common import offsets_of, packed
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 Promise = bytes | str
 """What the docstring promises for a sample: its bytes, or the name of the error that is raised."""
-BIG, FEW = 4_000_000, 1_000_000  # bytes of a large file, and the most that reading two samples of it may take
+BIG, MANY = 4_000_000, 100_000  # bytes of a large sample, and the number of samples in a long index
+FEW = 400_000  # bytes, the most that may be read for two small samples: files are read in pieces of some thousand bytes
 
 
 class RaisedInside(NamedTuple):
@@ -79,17 +81,18 @@ def read_or_error(
 
 
 def read_frugally(function: Callable, comm: "MPI.Intracomm", content: bytes, indices: Sequence[int]) -> dict:
-    """The samples, and whether much more than them was read of the file."""
+    """The samples, and how many bytes were read for them."""
     before = bytes_read()
     samples = reads(function, comm, content, indices)
-    return {"samples": samples, "read": "the whole file" if bytes_read() - before > FEW else "little more"}
+    return {"samples": samples, "read": bytes_read() - before}
 
 
 def reads_and_closes(function: Callable, comm: "MPI.Intracomm", content: bytes, indices: Sequence[int]) -> dict:
-    """The samples, and whether every call left a file open."""
+    """The samples, and how many files are still open, if it is one for every call."""
     before = files_open()
     samples = reads(function, comm, content, indices)
-    return {"samples": samples, "files": "left open" if files_open() - before >= len(indices) else "closed"}
+    left = files_open() - before
+    return {"samples": samples, "the number of files that are still open": left if left >= len(indices) else 0}
 
 
 def files_open() -> int:
@@ -160,37 +163,60 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield rejected("7 bytes in all", few, 7, {0: "ValueError"})
     yield rejected("an empty file", few, 0, {0: "ValueError"})
     order = [int(index) for index in rng.integers(0, n, 30)]
-    closed = {"samples": [few[index] for index in order], "files": "closed"}
+    closed = {"samples": [few[index] for index in order], "the number of files that are still open": 0}
     label = "30 samples, one after the other"
     yield Case(label, [(packed(few), order)], [closed], harness=reads_and_closes, key="open-files")
     big = [b"first", rng.bytes(BIG), b"last"]
-    frugal = {"samples": [b"first", b"last"], "read": "little more"}
-    yield Case("a file of 4 MB", [(packed(big), [0, 2])], [frugal], harness=read_frugally)
+    given = [(packed(big), [0, 2])]
+    yield Case("a file of 4 MB", given, harness=read_frugally, judge=_reads_little, key="large-sample")
+    given = [(packed([b"a"] * MANY), [0, MANY - 1])]
+    label = f"{MANY:,} samples of one byte"
+    yield Case(label, given, harness=read_frugally, judge=_reads_little, key="long-index")
+
+
+def _reads_little(outcome: Outcome) -> Finding | None:
+    """What is wrong with two small samples of a large file, or with what was read for them."""
+    [(content, indices)], [found] = outcome.case.arguments, outcome.results
+    offsets = [struct.unpack("<QQ", content[8 * index + 8 : 8 * index + 24]) for index in indices]
+    wanted = [content[begin:end] for begin, end in offsets]
+    if wrong := difference(0, found["samples"], wanted):
+        return wrong
+    if found["read"] <= FEW:
+        return None
+    words = "the samples are right, but your function read {read:,} bytes for two samples of {size} bytes in all"
+    return own(f"too-much-of-a-{outcome.case.key}", words, {"read": found["read"]}, size=sum(map(len, wanted)))
 
 
 def _kept_its_word(outcome: Outcome) -> Finding | None:
     """What is wrong with the first sample that did not come, or did not fail, as the docstring promises."""
     [(_, indices, promises)], [found] = outcome.case.arguments, outcome.results
     for index, promised, got in zip(indices, promises, found, strict=True):
-        right = promised if type(promised) is bytes else RaisedInside(promised, True)
-        if type(got) is not type(right) or got != right:
-            wanted = f"its {count(len(promised), 'byte')}" if type(promised) is bytes else promised
-            key, came = _what_came(got)
-            error = got.error if type(got) is RaisedInside else None
-            words = "sample {sample} {came}, expected {wanted}"
-            return own(key, words, sample=index, came=came, wanted=wanted, got=error, expected=promised)
+        raised = got.error if type(got) is RaisedInside else None
+        if type(promised) is bytes and type(got) is bytes and got == promised:
+            continue
+        if raised == promised and (got.has_text or promised != "ValueError"):
+            continue
+        key, came = _what_came(got, promised)
+        if type(promised) is bytes:
+            wanted = f"the file has all of its {count(len(promised), 'byte')}"
+        elif key == "error-without-text":
+            wanted = "the docstring promises a text"
+        else:
+            wanted = f"the docstring promises {with_article(promised)}"
+        words = "when asked for sample {sample}, {who} {came}; {wanted}"
+        return own(key, words, sample=index, came=came, wanted=wanted, got=raised, expected=promised)
     return None
 
 
-def _what_came(got: object) -> tuple[str, str]:
+def _what_came(got: object, promised: Promise) -> tuple[str, str]:
     """The key of a finding, and its verb."""
     if type(got) is bytes:
-        return "handed-out", f"was handed out with {count(len(got), 'byte')}"
+        return "handed-out", f"returned {count(len(got), 'byte')}"
     if type(got) is not RaisedInside:
-        return "no-bytes", f"came as {describe(got)}"
-    if not got.has_text:
-        return "error-without-text", f"raised {got.error} without a text"
-    return "error", f"raised {got.error}"
+        return "no-bytes", f"returned {describe(got)}"
+    if got.error == promised:
+        return "error-without-text", f"raised {with_article(got.error)} without a text"
+    return "error", f"raised {with_article(got.error)}"
 
 
 EXERCISE = Exercise(

@@ -31,7 +31,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         nbytes = int(rng.integers(1_000_000, 50_000_000))
         return int(intensity * nbytes), nbytes
 
-    yield case("two layers, one of each kind", [layer(200), layer(0.2)], *machine())
+    yield case("two layers, one of each kind", [layer(200), layer(0.2)], *machine(), "two-layers")
     yield case("a layer with much arithmetic", [layer(200)], *machine())
     yield case("a layer with little arithmetic", [layer(0.2)], *machine())
     yield case("five layers", [layer(float(value)) for value in rng.permutation([0.1, 1, 40, 150, 400])], *machine())

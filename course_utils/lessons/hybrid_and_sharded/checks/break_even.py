@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import rejections
+from course_utils.checks.cases import in_a_row, rejections
 from course_utils.checks.exercise import Case, Exercise
 
 GIGA, TERA = 10**9, 10**12
@@ -40,6 +40,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for parallelism in rng.permutation(WAYS):
         tokens, width, of_each = int(rng.integers(10**5, 10**7)), 128 * int(rng.integers(8, 160)), rng.choice([1, 4, 8])
         yield case(str(parallelism), tokens, width, 300 * TERA, 30 * GIGA, int(of_each))
+    first = case("data", 1_000_000, 4000, 400 * TERA, 40 * GIGA)
+    yield in_a_row(first, case("data", 200_000, 8192, 300 * TERA, 50 * GIGA))
     for parallelism in WAYS:
         yield case(parallelism, 0.7, 0.55, 0.875, 0.625, 0.25)
     yield from rejections(

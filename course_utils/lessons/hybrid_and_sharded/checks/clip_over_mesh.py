@@ -17,7 +17,7 @@ from course_utils.words import ranks
 if TYPE_CHECKING:
     from torch import Tensor
 
-NORM, CUT, REPLICATED = "the norm", "what is cut", "what is replicated"
+NORM, CUT, REPLICATED = "the norm", "the vector of cut gradients", "the vector of replicated gradients"
 AXES = ("data", "pipeline", "tensor")
 ENOUGH = 256
 """Bytes that a rank may put in: sums of squares, and no gradients."""
@@ -66,7 +66,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         parts = {(s, t): some(cut[s]) for s in stages for t in range(whole["tensor"])}
         copies = {s: some(replicated[s]) for s in stages}
         norm = float(_in_a_row([*_all_of(parts), *_all_of(copies)]).square().sum() ** 0.5)
-        max_norm = round(share * norm, 6) or 1.0
+        max_norm = float(f"{share * norm:.6g}") or 1.0
         factor = min(1.0, max_norm / (norm + 1e-6))
         given = [(whole, parts[p["pipeline"], p["tensor"]], copies[p["pipeline"]], max_norm) for p in places]
         expected = [
@@ -92,7 +92,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case({"tensor": 2}, 0.5, ", all zeros", scale=0.0, key="zeros")
     yield case({"pipeline": 2, "tensor": 2}, 0.5, ", float32", dtype="float32")
     yield case({"pipeline": 2}, 0.5, ", small gradients", scale=0.05)
-    yield in_a_row(case({"tensor": 2}, 0.5, scale=3.0), case({"tensor": 2}, 0.5))
+    yield case({"tensor": 2}, 0.5, ", tiny gradients", scale=2e-7, key="tiny")
+    yield in_a_row(case({"tensor": 2}, 0.2, scale=3.0), case({"tensor": 2}, 0.5))
+    yield in_a_row(case({"pipeline": 2}, 1.5, cut=(3, 2)), case({"pipeline": 2}, 0.4))
     yield case({"tensor": 1}, 0.25)
 
 

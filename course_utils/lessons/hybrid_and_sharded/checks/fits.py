@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from course_utils.checks.cases import rejections
+from course_utils.checks.cases import in_a_row, rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.lessons.hybrid_and_sharded.checks.zero_memory import by_hand
 from course_utils.words import ranks
@@ -86,8 +86,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         model = Model(int(rng.integers(1, 70)) * 10**9, int(rng.integers(2, 9)), int(stage), 0, GIGABYTE, of_each)
         for share in (0.99, 1.01):
             yield case(replace(model, memory=float(int(share * (model.needs + model.activations)))))
+    fitting, too_large = Model(10**9, 4, 1, 20 * GIGABYTE), Model(9 * 10**9, 4, 1, 20 * GIGABYTE)
+    yield in_a_row(case(fitting), case(too_large))
+    yield in_a_row(case(too_large), case(fitting))
+    yield in_a_row(case(fitting), case(replace(fitting, memory=5 * GIGABYTE)))
     yield case(Model(10**9, 1, 3, 20 * GIGABYTE), key="one-rank")
     yield case(Model(10**9, 4, 3, 6 * GIGABYTE, 3 * GIGABYTE))
+    yield case(Model(1_060_000_000, 4, 1, 7_200_000_000))  # 7.42 GB
     for exact in (Model(10**9, 4, 1, 7 * GIGABYTE), Model(10**9, 4, 3, 7 * GIGABYTE, 3 * GIGABYTE)):
         yield case(exact, ", exactly as much as it needs", "exact-fit")
     yield case(Model(10**9, 4, 3, 7 * GIGABYTE - 1, 3 * GIGABYTE), ", one byte less than it needs", "one-byte-less")

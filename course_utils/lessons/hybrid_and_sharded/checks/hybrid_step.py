@@ -8,7 +8,7 @@ import numpy as np
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind, own
-from course_utils.checks.symptoms import collectives
+from course_utils.checks.symptoms import collectives, same
 from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.hybrid_and_sharded.checks.networks import (
     ASKS,
@@ -61,6 +61,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(min(3, world_size), 1, ", another loss", regression=True)
     yield case(min(2, world_size), 3, ", float32", dtype="float32", key="float32")
     yield in_a_row(case(min(2, world_size), 3), case(min(2, world_size), 3))
+    yield in_a_row(case(min(2, world_size), 4), case(min(2, world_size), 2))
     yield case(1, 4)
 
 
@@ -103,6 +104,24 @@ def _spread(outcome: Outcome, rank: int) -> bool:
     return any(call.bytes >= _activations(outcome.case) for call in wide)
 
 
+def _right_on_rank_0(case: Case, outcome: Outcome, part: str) -> bool:
+    """Whether rank 0 has the right numbers in a part of the result."""
+    return same(outcome.results[0][part], (case.expected or ())[0][part], case.tolerance)
+
+
+def _loss_wrong(case: Case, outcome: Outcome) -> bool:
+    return not _right_on_rank_0(case, outcome, LOSS)
+
+
+def _dense_wrong(case: Case, outcome: Outcome) -> bool:
+    return not _right_on_rank_0(case, outcome, GRADIENT.format(DENSE))
+
+
+def _convolutions_wrong(case: Case, outcome: Outcome) -> bool:
+    found = outcome.finding
+    return found is not None and GRADIENT.format(CONVOLUTIONS) in found.where
+
+
 def _dense_elsewhere(case: Case, outcome: Outcome) -> bool:
     return any(result is not NO_RESULT and result[CALLS] for result in outcome.results[1:])
 
@@ -125,7 +144,12 @@ EXERCISE = Exercise(
         "scatter `list(whole.grad.chunk(ranks))`. Every rank then calls `activations.backward(gradient)` and, for each "
         "gradient of the convolutions, `dist.all_reduce`.",
     ),
-    symptoms={"another rank than 0 uses them": _dense_elsewhere},
+    symptoms={
+        "another rank than 0 uses them": _dense_elsewhere,
+        "the loss on rank 0 is wrong": _loss_wrong,
+        "the fully connected layers' gradients are wrong": _dense_wrong,
+        "only the convolutions' gradients are wrong": _convolutions_wrong,
+    },
     praise=lambda outcome: (
         "the gradients are those of one process with the whole batch; the activations went to rank 0 only, "
         "and every rank received its own part of their gradients"

@@ -29,7 +29,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         return Case(f"the mesh {sizes}{about}", [(sizes,)], [by_numpy(sizes)], with_comm=False, key=key)
 
     yield case({"data": 2, "tensor": 3})
-    again = case({"rows": 2, "columns": 3}, ", after one with the same numbers", "same-numbers")
+    again = case({"height": 2, "width": 3}, ", after one with the same numbers", "same-numbers")
     yield after_another_call(again, [({"data": 2, "pipeline": 3},)])
     yield case({"data": 3, "pipeline": 2, "tensor": 4})
     yield case({"tensor": 4, "data": 2})

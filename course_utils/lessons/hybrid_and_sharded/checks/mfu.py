@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import rejections
+from course_utils.checks.cases import in_a_row, rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import count
 
@@ -36,6 +36,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(2 * 10**9, 1000, 1.0, 1, 4 * TERA, "tokens: more than the peak")
     yield case(2 * 10**9, 0, 1.0, 1, 4 * TERA, "tokens")
     yield case(0.75, 3, 0.5, 2, 0.7, "very small examples")
+    earlier = case(2 * 10**9, 1000, 1.0, 1, 12 * TERA, "tokens")
+    yield in_a_row(earlier, case(3 * 10**9, 700, 2.0, 3, 10 * TERA, "tokens"))
     yield from rejections("mfu", [(1e9, 10, 0, 2, 1e12), (1e9, 10, 1, 0, 1e12), (1e9, 10, 1, 2, 0), (1e9, 9, -1, 1, 1)])
     yield from rejections("mfu", [(1e9, 9, 1, -1, 1), (1e9, 9, 1, 1, -1), (1e9, 9, -1, -1, 1), (1e9, 9, -1, 1, -1)])
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-WEIGHTS, MEAN, SQUARE = "the parameters", "the part of the mean", "the part of the square"
-STEPS, KEPT = "the number of steps", "the bytes of the state"
+WEIGHTS, MEAN, SQUARE = "the vector of parameters", "its part of the mean", "its part of the square"
+STEPS, KEPT = "the number of steps", "the size of the state"
 
 
 def parts_of(n: int, world_size: int) -> list[slice]:

@@ -8,7 +8,7 @@ import numpy as np
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind, own
-from course_utils.checks.symptoms import collectives
+from course_utils.checks.symptoms import collectives, same
 from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.hybrid_and_sharded.checks.steps import (
     KEPT,
@@ -69,6 +69,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(1, 5, 2)
     yield case(min(2, world_size), 6, 2, ", by a state that has seen 7 steps", seen=7, key="steps-before")
     yield in_a_row(case(min(2, world_size), 6, 2), case(min(2, world_size), 6, 2))
+    yield in_a_row(case(min(2, world_size), 10, 1), case(min(2, world_size), 4, 1))
     yield case(world_size, 4000, 2, ", with the rate, betas and eps of the docstring", defaults=True)
 
 
@@ -140,6 +141,25 @@ def _right_but(key: str, words: str, **values: Any) -> Finding:
     return own(key, f"the parameters are right, but rank {{rank}} {words}", **values)
 
 
+def _state_wrong(case: Case, outcome: Outcome) -> bool:
+    """Whether Adam's mean is wrong on a rank, which means that `state.change` was given wrong numbers."""
+    pairs = zip(outcome.results, case.expected or (), strict=True)
+    return any(not same(result[MEAN], wanted[MEAN], case.tolerance) for result, wanted in pairs)
+
+
+def _parameters_wrong(case: Case, outcome: Outcome) -> bool:
+    """Whether nothing but the parameters is wrong."""
+    found = outcome.finding
+    return found is not None and WEIGHTS in found.where and not _state_wrong(case, outcome)
+
+
+def _rounded(case: Case, outcome: Outcome) -> bool:
+    """Whether all numbers of a float64 case are right to six digits: some of them went through float32."""
+    is_float64 = case.tolerance is not None and case.tolerance < 1e-6
+    pairs = zip(outcome.results, case.expected or (), strict=True)
+    return is_float64 and all(same(result, wanted, 1e-6) for result, wanted in pairs)
+
+
 def _part_bytes(case: Case) -> int:
     """The bytes of one rank's part of the parameters."""
     weights = case.arguments[0][0]
@@ -165,6 +185,11 @@ EXERCISE = Exercise(
         "eps)`. `dist.all_gather_single(everything, own)` collects all parts, and the first n numbers of `everything` "
         "go into `parameters`.",
     ),
+    symptoms={
+        "the numbers have the precision of float32": _rounded,
+        "the state's mean is wrong": _state_wrong,
+        "only the parameters are wrong": _parameters_wrong,
+    },
     praise=lambda outcome: (
         f"{ranks(outcome.world_size)} do the same steps as torch's Adam, and each keeps {outcome.results[0][KEPT]:,} "
         f"of {2 * outcome.world_size * _part_bytes(outcome.case):,} bytes of state, with one reduce-scatter and one "

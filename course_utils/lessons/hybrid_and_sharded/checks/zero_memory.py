@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import rejections
+from course_utils.checks.cases import in_a_row, rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import ranks
 
@@ -37,6 +37,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for stage in rng.permutation(4):
         bytes_of = [2 ** int(power) for power in rng.permutation(5)[:3]]  # no one is the sum of the others
         yield case(int(rng.integers(10**3, 10**6)), int(rng.choice([7, 11, 13])), int(stage), *bytes_of)
+    yield in_a_row(case(5000, 4, 2), case(3000, 8, 2))
     yield case(7.5e9, 1, 3)
     yield case(0, 3, 2)
     yield case(float(rng.integers(10**6, 10**9)), int(rng.integers(3, 99)), 2, 0.5, 0.25, 5.125)

@@ -88,11 +88,13 @@ def pass_through(
 
 
 def call_for_all(function: Callable, inputs: Tensors) -> None:
-    """Call the learner's function with other numbers, and no group, as all ranks do; only forward."""
+    """Call the learner's function with fewer rows, then with all, of other numbers, and no group; only forward."""
     import torch
 
+    fewer = {name: tensor[:1] if name == "x" and tensor is not None else tensor for name, tensor in inputs.items()}
     with torch.no_grad():
-        function(*[None if tensor is None else 1 - tensor for tensor in inputs.values()], None)
+        for given in (fewer, inputs):
+            function(*[None if tensor is None else 1 - tensor for tensor in given.values()], None)
 
 
 def by_one(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.cases import how_it_ended, rejected
+from course_utils.checks.cases import how_it_ended, in_a_row, rejected
 from course_utils.checks.compare import describe
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.promised_errors import Raises
@@ -43,8 +43,12 @@ def call(function: Callable, model: dict, layers: tuple[int, int], batch: int, l
     more = {"parallelism": Parallelism(**cut)} if cut else {}
     found = function(character_model(**model)[slice(*layers)], batch, length, **named, **more)
     if found is not None and not isinstance(found, Memory):
-        raise NotAMemory(f"your function returned {describe(found)}, but a Memory was expected")
-    return found and found.parts()
+        raise NotAMemory(f"your function returned {describe(found)}, and a Memory is expected")
+    return found and {_memory_for(part): size for part, size in found.parts().items()}
+
+
+def _memory_for(part: str) -> str:
+    return f"the memory for {part}"
 
 
 def rejection(function: Callable, *arguments: Any) -> Raises:
@@ -79,7 +83,7 @@ def by_hand(model: dict, layers: tuple[int, int], batch: int, length: int, ways:
     sharers = [ways["data"] if ways["zero"] >= stage else 1 for stage in (3, 2, 1)]
     numbers = counted(model, layers, ways["tensor"])
     kept = [float(numbers * size / ranks) for size, ranks in zip((number, number, state), sharers, strict=True)]
-    return dict(zip(PARTS, [*kept, float(saved(model, layers, batch, length, ways))], strict=True))
+    return dict(zip(map(_memory_for, PARTS), [*kept, float(saved(model, layers, batch, length, ways))], strict=True))
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
@@ -110,6 +114,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(precision="mixed", data=8, zero=int(rng.integers(1, 4)), tensor=2, checkpointing=True, in_flight=4)
     for dropout in (0.0, 0.2, 0.0):
         yield case(dropout=dropout, **{name: those[rng.integers(len(those))] for name, those in ALL.items()})
+    yield in_a_row(case(optimizer="sgd"), case())
     for ways in ({"optimizer": "adagrad"}, {"precision": "float8"}, {"zero": 4}, {"zero": -1}):
         given = (PLAIN, (0, 99), 2, 8, DEFAULTS | ways)
         words = ", ".join(f"{name} {value}" for name, value in ways.items())

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.pipeline.schedules import one_f_one_b_schedule
 from course_utils.lessons.pipeline.timing import simulate_schedule
@@ -33,6 +34,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield case(int(rng.integers(3, 60)), int(rng.integers(2, 400)))
     yield case(4, 8, 2)
     yield case(1, 3, 4)
+    yield case(6, 8, 4)
+    yield in_a_row(case(4, 8, 2), case(6, 8, 2))
+    yield in_a_row(case(4, 8, 2), case(4, 8))
     for _ in range(3):
         yield case(int(rng.integers(3, 40)), int(rng.integers(2, 200)), int(rng.integers(3, 9)))
     yield case(3, 6)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_utils.checks.cases import AFTER_ANOTHER_CALL
 from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.errors import CourseError
@@ -50,6 +51,13 @@ def as_lines(function: Callable, *given: Any) -> list[list[str | Other]] | Other
     return [[_text_of(thing) for thing in actions] for actions in made]
 
 
+def after_other_sizes(function: Callable, ranks: int, micro_batches: int) -> list[list[str | Other]] | Other:
+    """The same of a call after two others, one for more ranks and one for more micro-batches."""
+    function(ranks + 1, micro_batches)
+    function(ranks, micro_batches + 2)
+    return as_lines(function, ranks, micro_batches)
+
+
 def _other(key: str, shown: str) -> Other:
     return {"key": key, "shown": shown}
 
@@ -73,18 +81,18 @@ def _shown(thing: Any) -> str:
 def form_problem(returned: Any, ranks: int) -> Finding | None:
     """Find what is wrong with the form of what `as_lines` handed back; None where every rank has a list of actions."""
     if type(returned) is dict:
-        words = "the function returned {shown}; a list of lists is expected, one for each rank"
+        words = "your function returned {shown}; a list of lists is expected, one for each rank"
         return own(returned["key"], words, shown=returned["shown"])
     if len(returned) != ranks:
-        words = "the schedule has {lists} for {ranks}"
+        words = "your schedule has {lists}, and there are {ranks}"
         sizes = {"lists": count(len(returned), "list"), "ranks": count(ranks, "rank")}
         return own(ProblemKind.NUMBER_OF_LISTS.value, words, got=len(returned), expected=ranks, **sizes)
     for rank, actions in enumerate(returned):
         for index, action in enumerate(actions):
             if type(action) is dict:
                 below = action["key"] == BELOW_ZERO
-                why = "and stages and micro-batches are counted from 0" if below else "which is not an Action"
-                words = f"rank {{rank}} has {{shown}} at index {{index}} of its list, {why}"
+                why = "but stages and micro-batches are counted from 0" if below else "which isn't an Action"
+                words = f"entry {{index}} of rank {{rank}}'s list is {{shown}}, {why}"
                 return own(action["key"], words, rank=rank, shown=action["shown"], index=index)
     return None
 
@@ -104,12 +112,16 @@ def elsewhere(returned: Lines, wanted: Lines) -> Finding | None:
     for rank, (actions, expected) in enumerate(zip(returned, wanted, strict=True)):
         for index, (got, right) in enumerate(zip(actions, expected, strict=False)):
             if got != right:
-                key, words = "another-action", "rank {rank} has {got} at index {index} of its list, expected {expected}"
+                key, words = (
+                    "another-action",
+                    "entry {index} of rank {rank}'s list is {got}, and {expected} is expected",
+                )
                 key = key if parse(got).computes else "message"
                 return own(key, words, rank=rank, got=got, expected=right, index=index)
         if len(actions) != len(expected):
             numbers = {"got": len(actions), "expected": len(expected), "actions": count(len(actions), "action")}
-            return own("number-of-actions", "rank {rank} has {actions}, expected {expected}", rank=rank, **numbers)
+            words = "rank {rank}'s list has {actions}, and {expected} are expected"
+            return own("number-of-actions", words, rank=rank, **numbers)
     return None
 
 
@@ -139,6 +151,9 @@ def schedule_cases(wanted: Wanted, sizes: Sequence[tuple[int, int]]) -> Iterator
         key = "fewer-micro-batches-than-ranks" if micro_batches < ranks else ""
         given = [(ranks, micro_batches)]
         yield Case(label, given, with_comm=False, harness=as_lines, judge=wrong_schedule(wanted), key=key)
+        if (ranks, micro_batches) == sizes[1]:
+            more = {"harness": after_other_sizes, "judge": wrong_schedule(wanted), "key": AFTER_ANOTHER_CALL}
+            yield Case(f"{label}, after other calls", given, with_comm=False, **more)
 
 
 def drawing_of(name: str, wanted: Wanted) -> Callable[[Outcome], "Figure | None"]:

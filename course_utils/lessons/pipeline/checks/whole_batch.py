@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LOSS, GRADIENT, RAN = "the loss", "the gradient", "what ran"
 RIGHT = "the numbers are right, but"
+ENVELOPE = 4096  # bytes that a message may have in addition to its numbers
 LONG = 300  # rows and columns of an activation of 720 KB: more than MPI takes for a receiver that is not there yet
 
 
@@ -89,19 +90,32 @@ def in_a_pipeline(function: Callable, comm: Any, given: dict[str, Any]) -> dict[
     def loss(output: "Tensor", index: int) -> "Tensor":
         return _share(output, ys[index], sum(given["splits"]))
 
-    losses, gradients = {}, {}
+    losses: list[Any] = []
+    gradients = {}
     handed = {"schedule": schedule, "stages": mine, "micro_batches": xs}
     before, settings = copy.deepcopy({**handed, "stages": list(mine)}), _settings(mine, xs)
-    for call in range(given["calls"]):
+    if given["before"]:  # another batch first, of which nothing may stay
+        function(comm, schedule, mine, [1 - x for x in xs], loss)
+        for part in mine.values():
+            part.zero_grad()
+        ran.clear()
+    for _ in range(given["calls"]):
         more = (noted_pace,) if given["pace"] else ()
-        losses[f"call {call}"] = function(comm, schedule, mine, xs, loss, *more)
+        losses.append(function(comm, schedule, mine, xs, loss, *more))
     for stage, part in mine.items():
         for name, parameter in part.named_parameters():
             gradient = None if parameter.grad is None else parameter.grad.detach().clone()
-            gradients[_parameter(stage, name)] = gradient
+            gradients[_parameter(stage, name)] = {GRADIENT: gradient}
     changed = [name for name, was in before.items() if is_changed(was, type(was)(handed[name]))]
     changed += [name for name, now in _settings(mine, xs).items() if settings[name] != now]
-    return {LOSS: losses, GRADIENT: gradients, RAN: {"passes": ran, "paced": paced, "changed": changed}}
+    return _losses(losses) | gradients | {RAN: {"passes": ran, "paced": paced, "changed": changed}}
+
+
+def _losses(losses: Sequence[Any]) -> dict[str, Any]:
+    """The losses of the calls, by name: "the loss", or "the loss of call 2"."""
+    if len(losses) == 1:
+        return {LOSS: losses[0]}
+    return {f"call {number}": {LOSS: loss} for number, loss in enumerate(losses, 1)}
 
 
 def _parameter(stage: int, name: str) -> str:
@@ -129,14 +143,14 @@ def expected(given: dict[str, Any], schedule: "Schedule") -> list[dict[str, Any]
     found: list[dict[str, Any]] = []
     for rank in range(len(schedule)):
         last = rank_of[max(rank_of)] == rank
-        losses = {f"call {call}": number if last else 0.0 for call in range(given["calls"])}
+        losses = _losses([number if last else 0.0 for _ in range(given["calls"])])
         gradients = {
-            _parameter(stage, name): parameter.grad * given["calls"]
+            _parameter(stage, name): {GRADIENT: parameter.grad * given["calls"]}
             for stage, home in rank_of.items()
             if home == rank
             for name, parameter in parts[stage].named_parameters()
         }
-        found.append({LOSS: losses, GRADIENT: gradients, RAN: ...})
+        found.append(losses | gradients | {RAN: ...})
     return found
 
 
@@ -163,16 +177,23 @@ def case_of(
         "cuts": list(cuts),
         "seed": int(rng.integers(2**31)),
         "dtype": dtype,
-        **{"calls": 1, "put_aside": False, "pace": 0.0, **more},
+        **{"calls": 1, "before": False, "put_aside": False, "pace": 0.0, **more},
     }
-    messages = sum("SEND" in action.kind for actions in with_messages(schedule) for action in actions) * given["calls"]
+    sends = [sum("SEND" in action.kind for action in actions) for actions in with_messages(schedule)]
+    messages = sum(sends) * (given["calls"] + given["before"])
+    enough = max(sends) * (8 * LONG**2 + ENVELOPE) if long else None  # where its numbers are most of a message
     label = f"{name}, {ranks(len(schedule))}, {count(micro_batches, 'micro-batch')}"
     label += f", {dtype}" if dtype != "float64" else ""
     label += f", {count(given['calls'], 'call')}" if given["calls"] > 1 else ""
+    label += ", after another batch" if given["before"] else ""
     label += ", gradients of weights put aside" if given["put_aside"] else ""
     label += ", long messages" if long else ""
     wanted = expected(given, schedule)
-    more_of_case = {"cost": Cost(messages=messages, collectives=0), "judge": wrong_order, "harness": in_a_pipeline}
+    more_of_case = {
+        "cost": Cost(messages=messages, bytes_per_rank=enough, collectives=0),
+        "judge": wrong_order,
+        "harness": in_a_pipeline,
+    }
     return Case(label, [(given,) for _ in schedule], wanted, key=key, **more_of_case)
 
 
@@ -188,7 +209,7 @@ def wrong_order(outcome: Outcome) -> Finding | None:
         if not wrong and given["pace"]:
             never = [word for word in words if word not in ran["paced"]]
             if never:
-                asked = f"{RIGHT} on rank {{rank}} `pace` was never asked about {{action}}"
+                asked = f"{RIGHT} on rank {{rank}} `pace` was never called for {{action}}"
                 return own("pace-not-asked", asked, rank=rank, action=never[0])
             wrong = _another(rank, ran["paced"], words * given["calls"])
         if wrong:
@@ -197,7 +218,7 @@ def wrong_order(outcome: Outcome) -> Finding | None:
 
 
 def _another(rank: int, done: list[str], wanted: list[str]) -> Finding | None:
-    words = f"{RIGHT} rank {{rank}} did {{got}} as its pass number {{index}}, and the schedule has {{expected}} there"
+    words = f"{RIGHT} rank {{rank}} did {{got}} as pass number {{index}}, and the schedule has {{expected}} there"
     for index, (got, right) in enumerate(itertools.zip_longest(done, wanted)):
         if got != right:
             got, right = got or "nothing", right or "nothing"

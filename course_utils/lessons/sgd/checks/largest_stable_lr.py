@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import same
 
@@ -29,7 +30,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         return np.sort(rng.uniform(0.05, 1.0, n)) * np.linspace(1, 5, n)
 
     first = float(rng.uniform(5, 20))
-    yield case("a diagonal Hessian, its largest entry first", np.diag([first, 1.3, 2.1]), first)
+    yield case("a diagonal Hessian, its largest entry first", np.diag([first, 1.3, 2.1]), first, key="diagonal")
     yield case("a diagonal Hessian", np.diag([1.3, 2.1, first]), first)
     for n in (2, 5):
         values = spread(n)
@@ -37,6 +38,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for n, beta in ((3, 0.9), (6, float(rng.uniform(0.2, 0.8)))):
         values = spread(n)
         yield case(f"{n} weights", hessian_of(rng, values), float(values[-1]), beta, key="momentum")
+    pair = [spread(3) for _ in range(2)]
+    yield in_a_row(*(case("3 weights", hessian_of(rng, values), float(values[-1]), 0.5) for values in pair))
     own, shared = (int(number) for number in rng.integers(1, 9, 2))
     yield case("a Hessian of whole numbers", own * np.eye(4, dtype=int) + shared, own + 4.0 * shared)
     yield case("entries below zero off the diagonal", np.array([[2.0, -3.0], [-3.0, 6.0]]), 4 + math.sqrt(13))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from course_utils.checks.cases import AFTER_ANOTHER_CALL
 from course_utils.checks.compare import describe, kind_of
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
@@ -27,12 +28,25 @@ def epochs(function: Callable, n: int, batch_size: int, seed: int) -> object:
     first = function(n, batch_size, rng)
     if not hasattr(first, "__iter__"):
         return first
-    most = 2 * n + 2  # stops a function that never ends
+    most = most_batches(n)
     drawn = [list(itertools.islice(first, most))]
     number = EPOCHS_OF_TWO if n == 2 else EPOCHS
     for generator in (*[rng] * (number - 1), np.random.default_rng(seed)):
         drawn.append(list(itertools.islice(function(n, batch_size, generator), most)))
     return {"epochs": drawn[:-1], "again": drawn[-1], "shared": shared_generators() == shared}
+
+
+def most_batches(n: int) -> int:
+    """How many batches of an epoch are looked at: more than it can have, so that a function that never ends is told."""
+    return 2 * n + 2
+
+
+def after_other_epochs(function: Callable, n: int, batch_size: int, seed: int) -> object:
+    """Collect the same after an epoch with more examples, and one with as many, in batches of a different size."""
+    rng = np.random.default_rng(seed)
+    for others, size in ((2 * n, batch_size + 1), (n, batch_size + 2)):
+        list(itertools.islice(function(others, size, rng), most_batches(others)))
+    return epochs(function, n, batch_size, seed)
 
 
 def shared_generators() -> tuple:
@@ -42,11 +56,11 @@ def shared_generators() -> tuple:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(n: int, batch_size: int) -> Case:
+    def case(n: int, batch_size: int, harness: Callable = epochs, key: str = "") -> Case:
         label = f"{count(n, 'example') if n else 'no examples'}, batch size {batch_size}"
         given = (n, batch_size, int(rng.integers(2**31)))
-        key = "" if n else "no-examples"
-        return Case(label, [given], with_comm=False, harness=epochs, judge=_what_is_wrong, key=key)
+        label += ", after other epochs" * (harness != epochs)
+        return Case(label, [given], with_comm=False, harness=harness, judge=_what_is_wrong, key=key)
 
     yield case(12, 4)
     yield case(10 * int(rng.integers(20, 40)), 10)
@@ -58,19 +72,23 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(6, 6)
     yield case(1, 1)
     yield case(2, 1)
-    yield case(0, 4)
+    yield case(0, 4, key="no-examples")
+    yield case(10, 4, after_other_epochs, AFTER_ANOTHER_CALL)
 
 
 def _what_is_wrong(outcome: Outcome) -> Finding | None:
     n, size, _ = outcome.case.arguments[0]
     found = outcome.results[0]
     if kind_of(found) != "dict" or set(found) != {"epochs", "again", "shared"}:
-        words = "rank 0 returned {result}, expected batches, each an array of indices"
+        words = "your function returned {result}, expected batches, each an array of indices"
         return own("not-indices", words, result=describe(found))
     epochs = [*found["epochs"], found["again"]]
     form = _wrong_form(epochs)
     if form:
         return form
+    if len(epochs[0]) == most_batches(n):
+        words = "the first epoch has no end: after {batches} batches of {examples}, there was another one"
+        return own("no-end", words, batches=most_batches(n), examples=count(n, "example"))
     first, second, *later, again = [[[int(i) for i in batch] for batch in batches] for batches in epochs]
     wrong = _wrong_numbers("first", first, n, size) or _wrong_numbers("second", second, n, size)
     if n >= MIXED:
@@ -87,20 +105,18 @@ def _what_is_wrong(outcome: Outcome) -> Finding | None:
 
 def _wrong_form(epochs: list) -> Finding | None:
     for batch in itertools.chain(*epochs):
-        if kind_of(batch) not in ("array", "list", "tuple"):
-            return _no_indices(batch)
-        if kind_of(batch) == "array" and (batch.ndim != 1 or (batch.size and batch.dtype.kind not in "iu")):
-            return _no_indices(batch, f" with {batch.dtype} numbers")
-        if kind_of(batch) == "array" and batch.size and batch.dtype != np.int64:
-            return own("not-int64", "a batch holds {got} numbers, expected int64", got=str(batch.dtype))
-        if any(kind_of(index) != "int" for index in (batch if kind_of(batch) != "array" else ())):
-            return _no_indices(batch)
+        if kind_of(batch) in ("list", "tuple"):
+            words = "a batch is the {kind} {batch}, expected an array"
+            return own("not-an-array", words, kind=kind_of(batch), batch=describe(batch))
+        if kind_of(batch) != "array":
+            return own("not-indices", "a batch is {batch}, expected an array of indices", batch=describe(batch))
+        if batch.ndim != 1:
+            words = "a batch has the shape {shape}, expected an array with one axis"
+            return own("not-one-axis", words, shape=batch.shape)
+        if batch.size and batch.dtype != np.int64:
+            key = "not-int64" if batch.dtype.kind in "iu" else "not-indices"
+            return own(key, "a batch holds {got} numbers, expected int64", got=str(batch.dtype))
     return None
-
-
-def _no_indices(batch: object, numbers: str = "") -> Finding:
-    words = "a batch is {batch}{numbers}, expected an array of indices"
-    return own("not-indices", words, batch=describe(batch), numbers=numbers)
 
 
 def _wrong_numbers(which: str, batches: list[list[int]], n: int, size: int) -> Finding | None:
@@ -110,8 +126,9 @@ def _wrong_numbers(which: str, batches: list[list[int]], n: int, size: int) -> F
     order = [index for batch in batches for index in batch]
     outside = [index for index in order if not 0 <= index < n]
     if outside:
-        words = "the {which} epoch has the index {index}, but there are {examples}"
-        return found("index-outside", words, index=outside[0])
+        words = "the {which} epoch has the index {index}, but there are {examples}, numbered from 0"
+        key = "counted-from-1" if outside == [n] and 0 not in order else "index-outside"
+        return found(key, words, index=outside[0])
     never = n - len(set(order))
     if never and len(order) > n - never:
         words = "the {which} epoch has some examples more than once, and {never} of {n} not at all"
@@ -119,12 +136,15 @@ def _wrong_numbers(which: str, batches: list[list[int]], n: int, size: int) -> F
     if never:
         words = "{never} of {n} examples {verb} not in any batch of the {which} epoch"
         return found("left-out", words, never=never, verb="is" if never == 1 else "are")
+    got, wanted = [len(batch) for batch in batches], _lengths(n, size)
     if len(order) > n:
         words = "the {which} epoch has {indices} indices, but there are {examples}"
-        return found("too-many-indices", words, indices=len(order))
-    got, wanted = [len(batch) for batch in batches], _lengths(n, size)
+        return found("filled-up" if {*got} == {size} else "in-two-batches", words, indices=len(order))
     if got and not wanted:
         return found("batches-of-nothing", "the {which} epoch has {got}, expected none", got=count(len(got), "batch"))
+    if got != wanted and 0 in got:
+        words = "the {which} epoch has a batch without examples; its batches have {got}, expected {expected}"
+        return found("empty-batch", words, got=_few(got), expected=_few(wanted))
     if got != wanted:
         words = "the batches of the {which} epoch have {got} examples, expected {expected}"
         return found("other-lengths", words, got=_few(got), expected=_few(wanted))

@@ -4,7 +4,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise
+from course_utils.checks.cases import in_a_row
+from course_utils.checks.exercise import Case, Exercise, Outcome
+from course_utils.checks.symptoms import same
 from course_utils.lessons.sgd.checks.common import Shapes, arrays, working_copies
 
 DEFAULT = 0.9
@@ -22,10 +24,11 @@ def after_steps(
 ) -> dict:
     """Return what is in the arrays after one step for each rate, as seen by the network that holds them too."""
     weights, speeds = working_copies(parameters, views), working_copies(velocities, views)
+    slopes = [[gradient.copy() for gradient in each] for each in gradients]
     rest = () if momentum is None else (momentum,)
-    for each, rate in zip(gradients, rates, strict=True):
+    for each, rate in zip(slopes, rates, strict=True):
         function(list(weights), each, list(speeds), rate, *rest)
-    return {"velocities": speeds, "parameters": weights}
+    return {"velocities": speeds, "parameters": weights, "gradients": slopes}
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
@@ -53,10 +56,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         given = (weights, gradients, speeds, rates, momentum)
         return Case(label, [(*given, views)], [_after(*given)], with_comm=False, harness=after_steps, key=key)
 
-    yield case("one step, the velocity not 0", [(3,)])
-    yield case("one step from rest", [(3,)], at_rest=True)
+    yield case("one step, the velocities not 0", [(3,), (2, 2)], key="one-step")
+    yield case("one step from rest", [(3,)], at_rest=True, key="one-step")
     yield case("three steps with different rates", LAYERS, 3)
     yield case("three steps, momentum 0.5", LAYERS, 3, momentum=0.5)
+    two = [(2, 3), (4,)]
+    yield in_a_row(case("a network", two, 2, at_rest=True), case("a second network", two, 2, at_rest=True))
+    yield in_a_row(case("a large network", [(5, 4), (3,)]), case("a small network", [(2, 3)]))
     yield case("two steps without momentum", [(4,)], 2, momentum=0.0, key="no-momentum")
     yield case("three steps in float32, momentum 0.8", LAYERS, 3, momentum=0.8, dtype="float32")
     yield case("two steps in float16", LAYERS, 2, dtype="float16")
@@ -69,7 +75,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("three arrays of the same numbers", [(2, 3)] * 3, 2, alike=True, key="same-numbers")
     yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], 2, momentum=0.7, key="empty-array")
     yield case("an array of shape (), a single number", [(), (2,)], 2, key="scalar")
-    yield case("arrays that do not lie in one piece", [(4, 3), (5,), (2, 3, 4)], 2, views=True)
+    yield case("arrays that do not lie in one piece", [(4, 3), (5,), (2, 3, 4)], 2, views=True, key="views")
     yield case("no parameters at all", [], 2)
 
 
@@ -83,7 +89,20 @@ def _after(weights: list, gradients: list, speeds: list, rates: list, momentum: 
             moving[index] = beta ** (step + 1) * start.astype("float64") + sum(past)
             moved[index] = moved[index] - rate * moving[index]
     found = {"velocities": moving, "parameters": moved}
-    return {name: [np.asarray(new, w.dtype) for new, w in zip(found[name], weights, strict=True)] for name in found}
+    after = {name: [np.asarray(new, w.dtype) for new, w in zip(found[name], weights, strict=True)] for name in found}
+    return after | {"gradients": gradients}
+
+
+def _velocity_of_one_step(case: Case, outcome: Outcome) -> bool:
+    return case.key == "one-step" and "velocities" in outcome.finding.where
+
+
+def _weights_of_one_step(case: Case, outcome: Outcome) -> bool:
+    return case.key == "one-step" and "parameters" in outcome.finding.where
+
+
+def _nearly_right(case: Case, outcome: Outcome) -> bool:
+    return case.key in ("", "one-step") and same(outcome.results[0], case.expected[0], 1e-5)
 
 
 EXERCISE = Exercise(
@@ -100,5 +119,10 @@ EXERCISE = Exercise(
         "For each parameter, gradient and velocity, write three lines: `velocity *= momentum`, "
         "`velocity += gradient`, and `parameter -= rate * velocity`.",
     ),
+    symptoms={
+        "the velocity is wrong after one step": _velocity_of_one_step,
+        "the weights are wrong after one step": _weights_of_one_step,
+        "it is nearly right": _nearly_right,
+    },
     praise=lambda outcome: "weights and velocities are right after one step and after three, and stay in their arrays",
 )

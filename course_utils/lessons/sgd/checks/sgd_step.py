@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from course_utils.checks.cases import AFTER_ANOTHER_CALL
+from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
+from course_utils.checks.symptoms import same
 from course_utils.data import digits_arrays
 from course_utils.lessons.sgd.checks.common import Shapes, arrays, working_copies
 from course_utils.lessons.sgd.digits_network import train_digits
@@ -18,16 +19,9 @@ LAYERS = ((64, 32), (32,), (32, 10), (10,))
 
 def after_a_step(function: Callable, parameters: Sequence, gradients: Sequence, rate: float, views: bool) -> dict:
     """Return what is in the arrays after the learner's step, as seen by the network that holds them too."""
-    held = working_copies(parameters, views)
-    function(list(held), gradients, rate)
-    return {"parameters": held}
-
-
-def after_other_steps(function: Callable, parameters: Sequence, *rest: object) -> dict:
-    """Return the same after the steps of a different network, which must leave no traces."""
-    for _ in range(2):
-        after_a_step(function, parameters, *rest)
-    return after_a_step(function, parameters, *rest)
+    held, slopes = working_copies(parameters, views), [gradient.copy() for gradient in gradients]
+    function(list(held), type(gradients)(slopes), rate)
+    return {"parameters": held, "gradients": slopes}
 
 
 def digits_read(function: Callable, data: tuple, seed: int) -> float:
@@ -47,7 +41,6 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         views: bool = False,
         steepness: float = 1.0,
         alike: bool = False,
-        harness: Callable = after_a_step,
         key: str = "",
     ) -> Case:
         rate = float(rng.uniform(0.05, 0.5))
@@ -57,20 +50,22 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         moved = [np.asarray(w - np.asarray(rate, w.dtype) * g) for w, g in zip(weights, gradients, strict=True)]
         given = (weights, gradients if dtype == "float64" else tuple(gradients), rate, views)
         label = f"{label}, rate {rate:.2g}"
-        return Case(label, [given], [{"parameters": moved}], with_comm=False, harness=harness, key=key)
+        expected = {"parameters": moved, "gradients": gradients}
+        return Case(label, [given], [expected], with_comm=False, harness=after_a_step, key=key)
 
-    yield case("one array of 3 weights", [(3,)])
+    yield case("an array of 3 weights, and one of 2 × 2", [(3,), (2, 2)])
     yield case("the four arrays of a network", LAYERS)
     yield case("three arrays of one shape", [(2, 3)] * 3, key="one-shape")
     yield case("three arrays of the same numbers", [(2, 3)] * 3, alike=True, key="same-numbers")
-    yield case("after two steps of another network", [(2, 3)], harness=after_other_steps, key=AFTER_ANOTHER_CALL)
+    yield in_a_row(case("a network", [(2, 3), (4,)]), case("a second network", [(2, 3), (4,)]))
+    yield in_a_row(case("a large network", [(5, 4), (3,)]), case("a small network", [(2, 3)]))
     yield case("float32", LAYERS, "float32")
     yield case("float16", LAYERS, "float16")
     yield case("float32 first, then float64", [(3,), (2, 4)], ("float32", "float64"), key="mixed-dtypes")
     yield case("gradients around 100", LAYERS, steepness=100.0)
     yield case("arrays of length 0 and 1 among them", [(0,), (1,), (3, 1, 2)], key="empty-array")
     yield case("an array of shape (), a single number", [(), (2,)], key="scalar")
-    yield case("arrays that do not lie in one piece", [(4, 3), (5,), (2, 3, 4)], views=True)
+    yield case("arrays that do not lie in one piece", [(4, 3), (5,), (2, 3, 4)], views=True, key="views")
     yield case("no parameters at all", [])
     yield _digits(rng)
 
@@ -87,6 +82,24 @@ def _too_few(outcome: Outcome) -> Finding | None:
     return None if share >= ENOUGH else own("too-few-images", words, got=share, expected=ENOUGH)
 
 
+def _gradients_moved(case: Case, outcome: Outcome) -> bool:
+    """Whether the parameters are what they were, and the gradients are not."""
+    found, weights = outcome.results[0], case.arguments[0][0]
+    return same(found["parameters"], weights, 0.0) and not same(found["gradients"], case.arguments[0][1], 0.0)
+
+
+def _some_left_out(case: Case, outcome: Outcome) -> bool:
+    """Whether some arrays are right, and others are what they were, in a case that has nothing special."""
+    found, right, weights = outcome.results[0]["parameters"], case.expected[0]["parameters"], case.arguments[0][0]
+    is_right = [same(*pair) for pair in zip(found, right, strict=True)]
+    is_old = [same(*pair, 0.0) for pair in zip(found, weights, strict=True)]
+    return not case.key and any(is_right) and not all(is_right) and all(map(max, is_right, is_old))
+
+
+def _nearly_right(case: Case, outcome: Outcome) -> bool:
+    return not case.key and same(outcome.results[0], case.expected[0], 1e-5)
+
+
 EXERCISE = Exercise(
     library="gradient_descent",
     number=2,
@@ -100,6 +113,11 @@ EXERCISE = Exercise(
         "`w = w - 1`, does the network see the change? And if you write `w -= 1`?",
         "Loop over `zip(parameters, gradients)`, and write `parameter -= rate * gradient` for each pair.",
     ),
+    symptoms={
+        "the gradients move": _gradients_moved,
+        "some arrays stay as they were": _some_left_out,
+        "it is nearly right": _nearly_right,
+    },
     praise=lambda outcome: (
         f"every array changes in place; trained with your step, a network classifies {outcome.results[0]:.1%} "
         "of the test images correctly"

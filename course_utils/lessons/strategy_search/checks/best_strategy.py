@@ -30,17 +30,17 @@ Bits = NDArray[np.bool_]
 DEVICES, OPERATORS, ITERATIONS = 2, 8, 4000
 WALKS = 24
 NEVER, AMPLE = 2**60, 2**40
-MOST_LOOKS = 100
+MOST_LOOKS = 4
 """After so many questions for each proposal, whether a strategy fits, the walk will not end by itself."""
 STILL_ASKING = "still-asking"
-CORNERED = "each change from where the walk was had been looked at, and nothing was looked at twice"
+CORNERED = "the walk never went back to a strategy that it had seen, and at last no new one was a single change away"
 NO_STRATEGY = "the function returned {shown}; a list with a configuration for each operator is expected"
-LONGER = "the strategy takes {got} ns, longer than the best there is, {expected} ns"
+LONGER = "the strategy that you return takes {got} ns, and the best one takes {expected} ns"
 WORDS = {
     RETURNED_NOTHING: NO_STRATEGY,
     "no-strategy": NO_STRATEGY,
-    "not-a-choice": "operator {operator} got {shown}, which is none of its choices",
-    STILL_ASKING: "after {proposals} the walk still asked whether strategies fit",
+    "not-a-choice": "operator {operator} got {shown}, which isn't one of its choices",
+    STILL_ASKING: "the walk should make {proposals}, but it asked many more times whether a strategy fits",
 }
 WARM = 0.02, 0.05
 """Temperatures, as shares of the time with which the walk begins."""
@@ -112,38 +112,45 @@ def _wrong(outcome: Outcome) -> Finding | None:
     if wrong := form_finding(reply, WORDS):
         return wrong
     if not reply["fits"]:
-        return own("does-not-fit", "the strategy does not fit into the devices' memory")
+        return own("does-not-fit", "the strategy that you return doesn't fit into the devices' memory")
     walk, begin, proposals = reply["walk"], _number(outcome, start), count(iterations, "proposal")
     if len(walk) > 2 * iterations + 2:
-        words = "{got} strategies were simulated for {proposals}"
+        words = "the walk should make {proposals}, but `makespan_of` was called {got} times"
         return own("too-many-simulated", words, got=len(walk), proposals=proposals)
     if len(reply["looks"]) > 3 * iterations + 3:
         return own(STILL_ASKING, WORDS[STILL_ASKING], proposals=proposals)
     if iterations and not reply["drawn"]:
         return own("nothing-drawn", "nothing was drawn from `random`")
-    near = _near(begin, times.shape)
+    near = set(_near(begin, times.shape))
     for number in walk:
         if number not in near and not reply["looks"]:
-            return own("fit-not-asked", "the walk went on from a strategy that does not fit, without asking")
+            return own("fit-not-asked", "the walk went on from a strategy that doesn't fit, and never called `fits`")
         if number not in near:
-            words = "a strategy was simulated that is not a single change away from any before it that fits"
+            words = "a strategy was simulated that is more than one change away from all that the walk had met before"
             return own("not-a-neighbour", words)
-        near |= _near(number, times.shape) if room.flat[number] else set()
+        if room.flat[number]:
+            near |= _near(number, times.shape)
+    if not all(room.flat[walk]):
+        return own("simulated-unfit", "the walk simulated a strategy that doesn't fit into the devices' memory")
     best = int(times[room].min()) if iterations else int(times.flat[begin])
     if reply["takes"] <= best:
         return None
     met = min((int(times.flat[number]) for number in walk if room.flat[number]), default=NEVER)
     longer = {"got": reply["takes"], "expected": best}
     if met < reply["takes"]:
-        return own("best-forgotten", f"{LONGER}; one of {{met}} ns was simulated on the way", met=met, **longer)
+        return own("best-forgotten", f"{LONGER}; the walk had simulated one that takes {{met}} ns", met=met, **longer)
     proposed = _proposed(reply)
     if _cornered(proposed, times.shape):
         return own("cornered", f"{LONGER}; {CORNERED}", **longer)
     if len(proposed) < iterations / 2:
-        words = f"{LONGER}; only {{made}} strategies were looked at in {{proposals}}"
+        words = f"{LONGER}; the walk should make {{proposals}}, but looked at only {{made}}"
         return own("too-few-proposals", words, made=len(proposed), proposals=proposals, **longer)
     if _near(begin, times.shape).issuperset(walk):
-        return own("near-the-start", f"{LONGER}; nothing was simulated that is two changes from the start", **longer)
+        return own(
+            "near-the-start",
+            f"{LONGER}; every strategy that the walk simulated is a single change away from the start",
+            **longer,
+        )
     return own("not-the-best", LONGER, **longer)
 
 
@@ -164,10 +171,12 @@ def _one_proposal(outcome: Outcome) -> Finding | None:
     if wrong := form_finding(reply, WORDS):
         return wrong
     if not reply["looks"] and len(reply["walk"]) < 2:
-        return own("too-few-proposals", "there is a proposal to make; only the start was looked at")
+        return own("too-few-proposals", "the walk should make one proposal, but it looked only at its start")
     looked_at = {*reply["looks"], *reply["walk"]} - {_number(outcome, outcome.case.arguments[0][3])}
     if len(looked_at) > 1:
-        return own("too-many-proposals", "{got} proposals were looked at, expected 1", got=len(looked_at))
+        return own(
+            "too-many-proposals", "the walk should make one proposal, but it looked at {got}", got=len(looked_at)
+        )
     return None
 
 
@@ -181,7 +190,8 @@ def _still_warm(outcome: Outcome) -> Finding | None:
     share = np.mean([number not in near for number in proposed[-len(proposed) // 4 :]])
     if share > 0.5:
         return None
-    words = "of the last strategies {got} were two changes away from the quickest, expected about 88%"
+    words = "near the end of the walk, {got} of its strategies were two or more changes away from the fastest; "
+    words += "about 88% is expected"
     return own("cold-at-the-end", words, got=percent(share))
 
 
@@ -195,7 +205,7 @@ def _goes_on(outcome: Outcome) -> Finding | None:
         return None
     if _cornered(_proposed(outcome.results[0]), times.shape):
         return own("cornered", CORNERED)
-    words = "the walk went on from {got} of the proposals, expected from about 98%"
+    words = "the walk went on from {got} of its proposals; about 98% is expected"
     return own("seldom-accepted", words, got=percent(share))
 
 
@@ -206,7 +216,7 @@ def _only_down(outcome: Outcome) -> Finding | None:
     times, now = outcome.case.arguments[0][1], _number(outcome, outcome.case.arguments[0][3])
     for number in outcome.results[0]["walk"]:
         if number not in _near(now, times.shape):
-            words = "the walk went on from a strategy that takes longer than the best so far, though it is nearly cold"
+            words = "the walk went on from a slower strategy, although the temperature is nearly 0"
             return own("slower-when-cold", words)
         now = min(now, number, key=times.flat.__getitem__)
     return None
@@ -232,6 +242,9 @@ def _near(number: int, shape: tuple[int, ...]) -> frozenset[int]:
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield _trap(rng, limited=False)
     choices, times, _ = _landscape(rng, 5)
+    start = int(rng.integers(times.size))
+    only_start = (np.arange(times.size) == start).reshape(times.shape)
+    yield _case("nothing else fits", choices, times, start, 20, 1.0, rng, room=only_start)
     yield _case("no proposals", choices, times, int(rng.integers(times.size)), 0, 1.0, rng, key="no-proposals")
     yield _case("from the best one", choices, times, int(times.argmin()), 500, 0.3 * times.min(), rng)
     choices = _devices(*rng.permutation([1, 2, 2, 3, 3, 4, 4, 4]))
@@ -252,9 +265,6 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     label = "after a search with other times"
     temperature = 0.3 * times.min()
     yield _case(label, choices, times, best, 500, temperature, rng, again=True, key=AFTER_ANOTHER_CALL)
-    start = int(rng.integers(times.size))
-    only_start = (np.arange(times.size) == start).reshape(times.shape)
-    yield _case("nothing else fits", choices, times, start, 20, 1.0, rng, room=only_start)
     yield _trap(rng, limited=True)
 
 
@@ -318,7 +328,7 @@ def _far_enough(outcome: Outcome) -> Finding | None:
     expected = sum(1 - 1 / len(own) for own in choices)
     if changes > 0.85 * expected:
         return None
-    words = "a simulated strategy is {got:.1f} changes away from the start on average, expected {expected:.1f}"
+    words = "on average, a simulated strategy is {got:.1f} changes away from the start; {expected:.1f} is expected"
     return own("too-near", words, got=changes, expected=expected)
 
 

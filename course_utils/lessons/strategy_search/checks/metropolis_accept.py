@@ -18,7 +18,7 @@ from course_utils.lessons.strategy_search.checks.common import (
 )
 
 NO_BOOL = "no-bool"
-WORDS = dict.fromkeys((RETURNED_NOTHING, NO_BOOL), "the function returned {shown}, expected True or False")
+WORDS = dict.fromkeys((RETURNED_NOTHING, NO_BOOL), "your function returned {shown}, and True or False is expected")
 
 
 def how_often(function: Callable, old: float, new: float, temperature: float, tries: int, seed: int) -> dict[str, Any]:
@@ -51,10 +51,14 @@ def _wrong(outcome: Outcome) -> Finding | None:
     old, new, temperature, tries, _ = outcome.case.arguments[0]
     wanted = probability(old, new, temperature)
     if far_off(found["yes"], tries, wanted):
+        by_chance = 0 < wanted < 1
+        key = "nothing-drawn" if by_chance and not found["drawn"] else "how-often"
+        if key == "how-often" and new > old and found["yes"] in (0, tries):
+            key = "always" if found["yes"] else "never"
         return own(
-            "how-often",
-            "a step of {new} ns in place of {old} ns, at temperature {temperature:g} ns, was accepted {got} of {tries} "
-            f"times, expected {'' if wanted in (0.0, 1.0) else 'about '}{{expected:.0f}}"
+            key,
+            "at a temperature of {temperature:g} ns, a strategy of {new} ns was accepted instead of one of {old} ns in "
+            f"{{got}} of {{tries}} calls, and {'about ' if by_chance else ''}{{expected:.0f}} are expected"
             f"{'' if found['drawn'] else '; nothing was drawn from `random`'}",
             got=found["yes"],
             expected=tries * wanted,

@@ -5,7 +5,6 @@ Two graphs are the same where every task has to wait for the same others, direct
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from course_utils.lessons.strategy_search.checks.common import (
     malformed,
     shown,
 )
-from course_utils.lessons.strategy_search.graph.configurations import Strategy
+from course_utils.lessons.strategy_search.graph.configurations import Config, Strategy
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators
 from course_utils.lessons.strategy_search.simulator.program_steps import (
@@ -34,21 +33,21 @@ from course_utils.lessons.strategy_search.simulator.random_graphs import random_
 from course_utils.lessons.strategy_search.simulator.task_graph import Task
 from course_utils.words import count
 
-NO_TASKS = "the function returned {shown}; a list of Task is expected"
+NO_TASKS = "your function returned {shown}; a list of Task is expected"
 WORDS = {
     RETURNED_NOTHING: NO_TASKS,
     "no-tasks": NO_TASKS,
-    "no-task": "place {number} holds {shown}; a list of Task is expected",
-    "not-numbers": "task {number} ({name}) is after {shown}, which are not numbers of tasks",
-    "after-a-later-task": "task {number} ({name}) is after number {after}, which does not come before it",
+    "no-task": "entry {number} of your list is {shown}; a Task is expected",
+    "not-numbers": "in task {number} ({name}), `after` is {shown}; numbers of tasks are expected",
+    "after-a-later-task": "task {number} ({name}) is after task {after}, which doesn't come before it in the list",
 }
 Row = list[Any]
 """A task: its name, device and nanoseconds, and the numbers of those that it is after."""
 
 
 def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Row] | dict[str, Any]:
-    """Runs on a rank: the tasks of a second call as plain lists; `malformed` where it is something else."""
-    function(graph, copy(strategy), costs)
+    """Runs on a rank: the tasks as plain lists, after a call for a single device; `malformed` of anything else."""
+    function(graph, [Config()] * len(strategy), costs)
     tasks = function(graph, strategy, costs)
     if not isinstance(tasks, list | tuple) or isinstance(tasks, Task):
         return malformed(RETURNED_NOTHING if tasks is None else "no-tasks", shown=shown(tasks))
@@ -96,17 +95,15 @@ def by_hand(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Row]
 
 
 def waits(rows: list[Row]) -> dict[tuple, set[tuple]]:
-    """For each task, by name, device and how often it was there before, all that must end before it."""
+    """For each task, by name, device and how often it was there before, all that `after` makes it wait for."""
     keys: list[tuple] = []
     known: list[int] = []  # of each task, those it waits for as bits
-    last: dict[int, int] = {}
     for name, device, _, after in rows:
         bits = 0
-        for earlier in [*after, *([last[device]] if device in last else [])]:
+        for earlier in after:
             bits |= known[earlier] | 1 << earlier
         known.append(bits)
         keys.append((name, device, sum(key[:2] == (name, device) for key in keys)))
-        last[device] = len(keys) - 1
     return {
         key: {keys[index] for index in range(len(keys)) if bits >> index & 1}
         for key, bits in zip(keys, known, strict=True)
@@ -132,20 +129,22 @@ def _wrong(outcome: Outcome) -> Finding | None:
         mine, names = [row[0] for row in there[device]], [row[0] for row in right[device]]
         missing = [name for name in dict.fromkeys(names) if mine.count(name) < names.count(name)]
         if missing:
-            more = f", and {len(missing) - 1} more" if missing[1:] else ""
+            more = f", and {len(missing) - 1} more that are missing" if missing[1:] else ""
             key = "gradient-sums-missing" if missing[0] in sums else "task-missing"
-            return own(key, '"{task}" is missing on device {device}{more}', task=missing[0], device=device, more=more)
+            return own(
+                key, 'device {device} should have a task "{task}"{more}', task=missing[0], device=device, more=more
+            )
         for name in mine:
             if mine.count(name) > names.count(name):
                 times = "" if mine.count(name) == 1 else f" {mine.count(name)} times"
-                words = 'device {device} has "{task}"{times}: no such task there'
+                words = 'device {device} has a task "{task}"{times}, which doesn\'t belong there'
                 return own("no-such-task", words, task=name, device=device, times=times)
         for got, row in zip(there[device], right[device], strict=True):
             if got[0] != row[0]:
-                words = 'device {device} does "{got}", while the next is "{expected}"'
+                words = 'device {device} does "{got}", but its next task should be "{expected}"'
                 return own("another-order", words, got=got[0], expected=row[0], device=device)
             if got[2] != row[2]:
-                words = '"{task}" takes {got} ns on device {device}, expected {expected}'
+                words = '"{task}" takes {got} ns on device {device}, and {expected} ns is expected'
                 return own("nanoseconds", words, got=got[2], expected=row[2], task=got[0], device=device)
     return _other_waits(waits(found), waits(wanted))
 
@@ -156,8 +155,8 @@ def _other_waits(mine: dict[tuple, set[tuple]], right: dict[tuple, set[tuple]]) 
     )
     for key in right:
         for found, kind, verb, why in (
-            (missing, "wait-missing", "does not wait for", ""),
-            (needless, "needless-wait", "waits for", ", without need"),
+            (missing, "wait-missing", "should wait for", ""),
+            (needless, "needless-wait", "waits for", ", which isn't necessary"),
         ):
             others = [other for who, other in found if who == key]
             if others:
@@ -165,9 +164,9 @@ def _other_waits(mine: dict[tuple, set[tuple]], right: dict[tuple, set[tuple]]) 
                 return own(
                     kind,
                     f'"{{task}}" on device {{device}} {verb} "{{other}}" on device {{elsewhere}}{why}; '
-                    "in all, {missing} missing, {needless} needless",
+                    "in all, {missing} missing and {needless} unnecessary",
                     **{"task": key[0], "device": key[1], "other": name, "elsewhere": device},
-                    missing=count(len(missing), "wait"),
+                    missing=count(len(missing), "such wait") + (" is" if len(missing) == 1 else " are"),
                     needless=len(needless),
                 )
     return None
