@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from course_utils.checks.compare import difference
 from course_utils.checks.finding import Finding, Kind, own
-from course_utils.checks.symptoms import same
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,7 +54,7 @@ def digits_lost(case: "Case", outcome: "Outcome") -> bool:
     if outcome.finding is None or outcome.finding.kind != Kind.VALUE or case.expected is None:
         return False
     pairs = zip(outcome.results, case.expected, strict=True)
-    return all(wanted is ... or same(got, wanted, 2e-3) for got, wanted in pairs)
+    return all(wanted is ... or difference(0, got, wanted, 2e-3) is None for got, wanted in pairs)
 
 
 def marked(values: "Tensor", note: Callable[[], None]) -> "Tensor":
