@@ -9,7 +9,7 @@ import numpy as np
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.checks.torch_cases import digits_lost, drawn, not_contiguous
+from course_utils.checks.torch_cases import drawn, not_contiguous
 from course_utils.words import bytes_text
 
 if TYPE_CHECKING:
@@ -130,7 +130,6 @@ EXERCISE = Exercise(
     title="attention without all scores at once",
     cases=_cases,
     needs_torch=True,
-    symptoms={"digits are lost": digits_lost},
     hints=(
         "Go through the keys block by block. What do you have to remember about the earlier blocks, for each query, so "
         "that you can add the next one? And what happens to a query that sees no key of a block?",

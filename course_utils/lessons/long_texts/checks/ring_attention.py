@@ -8,7 +8,7 @@ import numpy as np
 from course_utils.checks.cases import in_a_row, rejected
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind, own
-from course_utils.checks.torch_cases import digits_lost, drawn
+from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.long_texts.checks.block_attention import RESULT, at_once
 from course_utils.trace.recorder import phase
 from course_utils.words import count, ranks
@@ -140,7 +140,6 @@ EXERCISE = Exercise(
     title="keys and values around the ring",
     cases=_cases,
     needs_torch=True,
-    symptoms={"digits are lost": digits_lost},
     hints=(
         "Draw three ranks, and next to each of them whose keys it has in steps 0, 1 and 2. In each step a rank sends "
         "to the right what it received in the step before. How often does it have to send until all ranks have seen "
