@@ -118,6 +118,14 @@ def nobody_sends(case: Case, outcome: Outcome) -> bool:
     return all_wait_in_a_receive(case, outcome) and all(reply.kind == "interrupted" for reply in replies)
 
 
+def digits_lost(case: Case, outcome: Outcome) -> bool:
+    """Whether all results are right to a few digits, as after numbers of a shorter dtype on the way."""
+    if outcome.finding is None or outcome.finding.kind != Kind.VALUE or case.expected is None:
+        return False
+    pairs = zip(outcome.results, case.expected, strict=True)
+    return all(wanted is ... or same(got, wanted, 2e-3) for got, wanted in pairs)
+
+
 COMMON: dict[str, Recogniser] = {
     "it hangs": hangs,
     "it computes without end": endless,
@@ -130,5 +138,6 @@ COMMON: dict[str, Recogniser] = {
     "nothing is returned": nothing_returned,
     "only some ranks return": only_some_returned,
     "an argument is changed": argument_changed,
+    "digits are lost": digits_lost,
 }
 """Their names in an exercise's file: "Recognised when it hangs."."""

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from course_utils.checks.finding import Finding, Kind, own
-from course_utils.checks.symptoms import same
+from course_utils.checks.finding import Finding, own
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from course_utils.checks.exercise import Case, Outcome
+    from course_utils.checks.exercise import Outcome
 
 
 def drawn(rng: Any, *shape: int, dtype: str = "float64") -> "Tensor":
@@ -47,14 +46,6 @@ def is_new(outcome: "Outcome") -> Finding | None:
     words = "the numbers are right, but {who} returned memory of an argument, so a change of one changes the other"
     reused = (rank for rank, result in enumerate(outcome.results) if result[REUSED])
     return next((own("memory-of-an-argument", words, rank=rank) for rank in reused), None)
-
-
-def digits_lost(case: "Case", outcome: "Outcome") -> bool:
-    """Whether all results are right to a few digits, as after numbers of a shorter dtype on the way."""
-    if outcome.finding is None or outcome.finding.kind != Kind.VALUE or case.expected is None:
-        return False
-    pairs = zip(outcome.results, case.expected, strict=True)
-    return all(wanted is ... or same(got, wanted, 2e-3) for got, wanted in pairs)
 
 
 def marked(values: "Tensor", note: Callable[[], None]) -> "Tensor":

@@ -78,6 +78,31 @@ def test_slurm_itself_is_asked_where_it_answers(slurm) -> None:
     assert "unrecognized option" in words
 
 
+@pytest.mark.parametrize(
+    ("asked", "key"),
+    [
+        (["--ntasks-per-node=2", "--ntasks=4"], ""),
+        (["--ntasks-per-node=1", "--ntasks=4"], "more-tasks-than-nodes-take"),
+        (["--ntasks-per-node=2", "--gpus-per-node=2", "--gpus-per-task=1"], ""),
+        (["--ntasks-per-node=2", "--gpus-per-node=2", "--gpus-per-task=2"], "gpus-contradict"),
+        (["--gpus-per-node=2", "--gpus=4"], ""),
+        (["--gpus-per-node=2", "--gpus=2"], "gpus-contradict"),
+        (["--mem=90M", "--mem-per-cpu=90M"], "memory-twice"),
+        (["--ntasks-per-node=two"], "no-number"),
+    ],
+)
+def test_options_that_contradict_each_other_are_rejected_as_by_slurm(slurm, asked, key) -> None:
+    text = "".join(f"#SBATCH {option}\n" for option in ["--nodes=2", "--time=1", *asked])
+    words = answer_of_slurm(lambda *_, **__: f"#!/bin/sh\n{text}true\n", {})
+    try:
+        batch.asked_for(f"#!/bin/sh\n{text}")
+        found = ""
+    except batch.Rejected as rejected:
+        found = rejected.key
+    assert found == key
+    assert (words == "yes") == (key == ""), words
+
+
 def answer_of_slurm(function, options) -> str:
     """What this Slurm says to a script; asked again, for a minute, where a busy controller gives no answer."""
     asked = []
@@ -135,6 +160,17 @@ def test_times_are_read_as_slurm_reads_them(time, minutes) -> None:
 def test_what_is_no_time_of_slurms_is_rejected(time) -> None:
     with pytest.raises(ValueError, match="Invalid --time specification"):
         batch.minutes_of(time)
+
+
+def test_of_two_options_that_exclude_each_other_the_last_counts() -> None:
+    def asked(*options: str) -> dict:
+        return batch.asked_for("#!/bin/sh\n" + "".join(f"#SBATCH {option}\n" for option in options))
+
+    assert asked("--requeue", "--no-requeue")[batch.REQUEUE] == "not said"
+    assert asked("--no-requeue", "--requeue")[batch.REQUEUE] == "yes"
+    assert asked("--nodes=2", "--ntasks-per-node=4", "--ntasks=4")[batch.TASKS] == 2, "--ntasks is the number of all"
+    assert asked("--nodes=2", "--tasks-per-node=4", "--ntasks-per-node=2")[batch.TASKS] == 2
+    assert asked("--mem-per-cpu=5G", "--cpus-per-task=4", "--ntasks-per-node=2")[batch.MEMORY] == "40G"
 
 
 def test_options_are_read_up_to_the_first_command() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.torch_cases import digits_lost, drawn, gradient_for, not_contiguous
+from course_utils.checks.torch_cases import drawn, gradient_for, not_contiguous
 from course_utils.lessons.experts.checks.common import (
     ALL_TO_ONE,
     DROPPED,
@@ -119,7 +119,6 @@ EXERCISE = Exercise(
     title="the answers, back to the tokens",
     cases=_cases,
     needs_torch=True,
-    symptoms={"digits are lost": digits_lost},
     hints=(
         "A rank now sends as many rows to each rank as it received from it, and they arrive in the order in which you "
         "had sent them. Which token, and which of its choices, does row i belong to?",

@@ -146,9 +146,12 @@ def minutes_of(time: str) -> float:
 def asked_for(text: str) -> dict[str, Any]:
     """What the job is to have, in the words of the verdict."""
     options = options_of(text)
-    nodes = int(options.get("nodes", 1))
+    least, _, most = options.get("nodes", "1").partition("-")
+    nodes = number_in({"nodes": least}, "nodes")
+    if most not in ("", least):
+        raise Rejected("nodes-open", f"with --nodes={least}-{most}, Slurm may give the job {least} to {most} nodes")
     tasks = tasks_of(options, nodes)
-    cores = int(options.get("cpus-per-task", 1))
+    cores = number_in(options, "cpus-per-task", 1)
     found = {READ: TAKEN, NODES: nodes, TASKS: tasks, GPUS: gpus_of(options, nodes, tasks)}
     found |= {CORES: cores, MINUTES: minutes_of(options.get("time", "0"))}
     found |= signal_of(options.get("signal", "")) | {REQUEUE: "yes" if "requeue" in options else "not said"}
@@ -172,17 +175,29 @@ def variables_of(text: str) -> dict[str, str]:
     return found | dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), str(nodes))
 
 
+def number_in(options: Mapping[str, str], name: str, usual: int = 1) -> int:
+    """The number that an option has; `usual` if it isn't there.
+
+    Raises:
+        Rejected: it is no number.
+    """
+    value = options.get(name, str(usual))
+    if not value.isdecimal():
+        raise Rejected("no-number", f'sbatch: error: Invalid numeric value "{value}" for --{name}.')
+    return int(value)
+
+
 def tasks_of(options: Mapping[str, str], nodes: int) -> int | float:
     """Tasks on each node. With `--ntasks`, `--ntasks-per-node` is only the most that a node may have.
 
     Raises:
         Rejected: there are more tasks than the nodes may have.
     """
-    per_node = int(options.get("ntasks-per-node") or 0)
+    per_node = number_in(options, "ntasks-per-node", 0)
     if "ntasks" not in options:
-        of_gpus = int(options.get("ntasks-per-gpu", 0)) * _number_of_gpus(options, nodes, 1)
+        of_gpus = number_in(options, "ntasks-per-gpu", 0) * _number_of_gpus(options, nodes, 1)
         return per_node or of_gpus or 1
-    total = int(options["ntasks"])
+    total = number_in(options, "ntasks")
     if per_node and total > per_node * nodes:
         words = "sbatch: error: Batch job submission failed: Requested node configuration is not available"
         raise Rejected("more-tasks-than-nodes-take", words)
@@ -299,6 +314,9 @@ def noted(notes: Path) -> dict[str, Any]:
         own, words = SRUN.read(words)
     except UnknownOption as error:
         return {TOLD: str(error)}
+    for name in ("nodes", "ntasks", "ntasks-per-node", "cpus-per-task"):
+        if not re.fullmatch(r"\d+(-\d+)?", value := own.get(name, "1")):
+            return {TOLD: f'srun: error: Invalid numeric value "{value}" for --{name}.'}
     others = own.get("kill-on-bad-exit", "not said") or "1"
     found = {TOLD: words, ADDRESS: address or None, PORT: port, THREADS: threads or None, OWN: own, OTHERS: others}
     return found | {SRUN_CORES: int(own.get("cpus-per-task", cores) or 1), WAIT: own.get("wait", wait) or "not said"}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import rejections
+from course_utils.checks.cases import in_a_row, rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import count
 
@@ -30,6 +30,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(60, 6000.5, 2048)
     yield case(9000, 2, 2, "longer-than-nodes-live")
     yield case(5, 0.5, 3)
+    yield in_a_row(case(50, 1, 1), case(8, 1, 9))
     yield from rejections("best_interval", [(0, 10, 1), (5, 0, 1), (5, 10, 0), (-5, 10, 1), (5, -1, 1), (5, 10, -2)])
     yield from rejections("best_interval", [(-5, -1, 1), (5, -1, -2)])
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import rejections
+from course_utils.checks.cases import in_a_row, rejections
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.words import ranks
 
@@ -39,6 +39,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for operation in LINK_BYTES:
         yield case(operation, 1, 1000, 0.25, "one-rank")
         yield case(operation, 8, 0, 0.001, "no-bytes")
+    yield in_a_row(case("all_reduce", 4, 1000, 1.0), case("all_reduce", 8, 3000, 1.0))
+    yield in_a_row(case("reduce", 4, 1000, 1.0), case("all_gather", 4, 1000, 1.0))
     no_sense = [
         ("gather", 4, 1000, 1.0),
         ("Broadcast", 4, 1000, 1.0),

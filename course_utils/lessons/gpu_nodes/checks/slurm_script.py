@@ -3,11 +3,12 @@
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from course_utils.checks.cases import how_it_ended, rejected
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, how_it_ended, rejected
 from course_utils.checks.compare import difference
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
@@ -97,6 +98,11 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     drawn = {"nodes": nodes, "gpus_per_node": gpus, "minutes": minutes, "warn_seconds": int(rng.integers(61, 3000))}
     drawn |= {"tasks_per_node": 1, "name": f"run.{nodes}", "memory": f"{64 * gpus}G"}
     yield case(drawn, (int(rng.integers(2, 70)), JOB, {}))
+    before = {"nodes": 5, "gpus_per_node": 2, "memory": "9G", "partition": "old", "name": "old"}
+    again = case({"nodes": 2, "gpus_per_node": 4})
+    given = [(*arguments, before) for arguments in again.arguments]
+    label = f"{again.label}, after another call"
+    yield replace(again, label=label, arguments=given, harness=tried_again, key=AFTER_ANOTHER_CALL)
     no_sense = [{"nodes": 0}, {"gpus_per_node": -1, "tasks_per_node": 1}, {"minutes": 1, "warn_seconds": 60}]
     no_sense += [{"warn_seconds": 0}, {"cores_per_task": 0}]
     no_sense += [{"tasks_per_node": 0}, {"name": "my job"}, {"partition": "gpu\n#SBATCH --uid=0"}, {"minutes": 0}]
@@ -112,10 +118,16 @@ def rejection(function: Callable, options: Options) -> Raises:
     return how_it_ended(lambda: function(COMMAND, **options))
 
 
+def tried_again(function: Callable, command: str, options: Options, runs: list[tuple], before: Options) -> dict:
+    """The same, after a call with other options."""
+    function(command, **before)
+    return tried(function, command, options, runs)
+
+
 def _judge(outcome: Outcome) -> Finding | None:
-    result, (command, options, runs) = outcome.results[0], outcome.case.arguments[0]
+    result, (command, options, runs, *_) = outcome.results[0], outcome.case.arguments[0]
     if key := result.get(REASON):
-        words = "{got}" if key == "stops-reading" else "sbatch doesn't take the script and says: {got}"
+        words = "{got}" if key in ("stops-reading", "nodes-open") else "sbatch doesn't take the script and says: {got}"
         return own(key, words, where=(READ,), got=result[READ])
     found = difference(0, result, due(command, options, runs))
     return _in_the_script(found, result) if found else _in_the_runs(result, runs)
@@ -223,7 +235,7 @@ EXERCISE = Exercise(
     ),
     symptoms={"some jobs have no port": _no_port_for_some, "the shell stops at the first error": _stops_at_errors},
     praise=lambda outcome: (
-        "seven scripts were read and run, with an srun and a scontrol that only note their arguments; "
+        "eight scripts were read and run, with an srun and a scontrol that only note their arguments; "
         + ("the Slurm here accepts it, too" if outcome.results[0][0] else "there is no Slurm here that could be asked")
     ),
 )

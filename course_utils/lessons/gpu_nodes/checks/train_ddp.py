@@ -72,7 +72,7 @@ def _as_without_interruption(outcome: Outcome) -> Finding | None:
     whole, parts = (outcome.results[0][STARTS[number]][LOSSES] for number in (0, len(starts) - 1))
     if same(parts, whole, 1e-6):
         return None
-    words = "interrupted and started again, the run ends with the losses {got}, undisturbed with {expected}"
+    words = "after an interruption, the run ends with the losses {got}, and without one it ends with {expected}"
     return own("losses-after-a-restart", words, got=_short(parts), expected=_short(whole))
 
 

@@ -1,6 +1,7 @@
 """The check of `block_attention`: against all scores at once, and never more than a block of them in memory."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.checks.torch_cases import digits_lost, drawn, not_contiguous
+from course_utils.checks.torch_cases import drawn, not_contiguous
 from course_utils.words import bytes_text
 
 if TYPE_CHECKING:
@@ -108,7 +109,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(*text(10), 3, "large scores", scale=30.0, key="large-scores")
     yield case(*text(10), 3, "scores far below 0", scale=30.0, key="far-below")
     yield case(*text(10), 3, "scores from 0 to 3,000", scale=40.0, key="different-scores")
-    yield case(*text(10), 3, "scores from 0 to 400", "float32", scale=15.0, key="different-scores")
+    # In float32, a score of 400 has an error of about 1e-4.
+    few = case(*text(10), 3, "scores from 0 to 400", "float32", scale=15.0, key="different-scores")
+    yield replace(few, tolerance=1e-2)
     yield case(*text(24), 5, dtype="float32")
     yield case(*text(40), 4, dtype="float16", key="two-bytes")
     yield case(*text(40), 4, dtype="bfloat16", key="two-bytes")
@@ -127,7 +130,6 @@ EXERCISE = Exercise(
     title="attention without all scores at once",
     cases=_cases,
     needs_torch=True,
-    symptoms={"digits are lost": digits_lost},
     hints=(
         "Go through the keys block by block. What do you have to remember about the earlier blocks, for each query, so "
         "that you can add the next one? And what happens to a query that sees no key of a block?",

@@ -5,7 +5,7 @@ from math import isqrt
 
 import numpy as np
 
-from course_utils.checks.cases import rejections
+from course_utils.checks.cases import in_a_row, rejections
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.words import bytes_text, ranks
 
@@ -58,6 +58,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(0, (10**6, 4000, 0), 1, 0.0, key="no-token")
     yield case(6 * int(rng.integers(10**8, 10**9)), (10**9, 4000, 0), 3)
     yield case(16 * 10**8, (16 * 10**9, 9 * 10**5, 0), 8)
+    yield in_a_row(case(96, (1000, 10, 0), 4), case(400, (1000, 700, 3), 4))
     yield from rejections("longest_text", [(100, 200, 5), (100, 101, 5, 1, 4), (100, 10, 5, 0, 0), (100, 10, 5, 0, -2)])
 
 

@@ -1,12 +1,13 @@
 """The check of `merge_attention`: against attention to all keys at once, and where exp has no number left."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from course_utils.checks.cases import in_a_row
 from course_utils.checks.exercise import Case, Exercise
-from course_utils.checks.torch_cases import REUSED, digits_lost, drawn, is_new, lies_in, not_contiguous
+from course_utils.checks.torch_cases import REUSED, drawn, is_new, lies_in, not_contiguous
 
 NOTHING = -float("inf")
 RESULT = ("the output", "the log-sum-exp")
@@ -68,8 +69,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case((4, 3), "the second set's scores far above the first's", add=-400.0, gap=800.0, key="large")
     yield case((4, 3), "the second set's scores far below the first's", add=400.0, gap=-800.0, key="large")
     yield case((4, 3), "log-sum-exps from 0 to 3,000 in one call", step=-1000.0, add=1000.0, key="very-different")
-    few = {"about": "log-sum-exps from -300 to 300 in one call", "dtype": "float32", "key": "very-different"}
-    yield case((2, 5, 3), add=-100.0, step=50.0, **few)
+    # In float32, the difference of two such numbers has an error of about 1e-4.
+    few = case((2, 5, 3), "log-sum-exps from -300 to 300 in one call", "float32", add=-100.0, step=50.0)
+    yield replace(few, key="very-different", tolerance=1e-3)
     yield case((2, 4, 3), "a query that saw no key of the first set", unseen="first", key="unseen")
     yield case((2, 4, 3), "a query that saw no key of the second set", unseen="second", key="unseen")
     yield case((2, 4, 3), "a query that saw no key at all", unseen="both", key="unseen")
@@ -91,7 +93,6 @@ EXERCISE = Exercise(
     title="two parts of an attention, merged",
     cases=_cases,
     needs_torch=True,
-    symptoms={"digits are lost": digits_lost},
     hints=(
         "An output is the sum of exp(score) · v, divided by the sum of exp(score), which is exp(lse). What do you have "
         "to multiply each output by, before you can divide both by the common sum? And what happens if exp(lse) is too "

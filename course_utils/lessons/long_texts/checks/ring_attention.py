@@ -8,7 +8,7 @@ import numpy as np
 from course_utils.checks.cases import in_a_row, rejected
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind, own
-from course_utils.checks.torch_cases import digits_lost, drawn
+from course_utils.checks.torch_cases import drawn
 from course_utils.lessons.long_texts.checks.block_attention import RESULT, at_once
 from course_utils.trace.recorder import phase
 from course_utils.words import count, ranks
@@ -57,11 +57,11 @@ def _once_round(outcome: Outcome) -> Finding | None:
     for rank in range(outcome.world_size):
         made = moves(outcome, rank)
         if others := [event.name for event in made if event.kind == "collective"]:
-            words = f"{_RIGHT} called {{call}}; in a ring, only neighbours exchange messages"
+            words = f"{_RIGHT} called {{call}}, and in a ring only neighbours exchange messages"
             return own("collective-called", words, rank=rank, call=others[0])
         right = (rank + groups) % outcome.world_size
         if astray := [event.peer for event in made if event.peer != right]:
-            words = f"{_RIGHT} sends to rank {{got}}; the one to its right is rank {{expected}}"
+            words = f"{_RIGHT} sends to rank {{got}}, and its right neighbour is rank {{expected}}"
             return own("not-to-the-right", words, rank=rank, got=astray[0], expected=right)
         # All keys and values are sent on from here, except those of the right neighbour, which has them already.
         enough = a_token * (sum(map(len, positions)) - len(positions[right // groups]))
@@ -140,7 +140,6 @@ EXERCISE = Exercise(
     title="keys and values around the ring",
     cases=_cases,
     needs_torch=True,
-    symptoms={"digits are lost": digits_lost},
     hints=(
         "Draw three ranks, and next to each of them whose keys it has in steps 0, 1 and 2. In each step a rank sends "
         "to the right what it received in the step before. How often does it have to send until all ranks have seen "
