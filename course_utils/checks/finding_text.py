@@ -223,6 +223,10 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
     Kind.UNCOUNTED: lambda found: (
         f"{_RIGHT} rank {found.rank} uses {found.words}, and what such a call sends cannot be counted here"
     ),
+    Kind.BYPASSED: lambda found: (
+        f"{_RIGHT} rank {found.rank} used {found.words}. What a rank sends and receives is counted by `comm`: use its "
+        "methods, and leave what they record as it is"
+    ),
     Kind.MISCOUNTED: lambda found: (
         f"{_RIGHT} rank {found.rank} recorded a message of {found.got:,} bytes from rank {found.values['sender']}, "
         f"and rank {found.values['sender']} recorded no such message"

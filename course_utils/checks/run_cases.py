@@ -95,7 +95,7 @@ def outcome_of(case: Case, function: Callable, attempt: Attempt) -> Outcome:
     found = found or _wrong_cost(outcome)
     if not found and case.judge:
         found = case.judge(outcome)
-    found = found or _never_waited_for(attempt) or _miscounted(outcome)
+    found = found or _never_waited_for(attempt) or _bypassed(outcome) or _miscounted(outcome)
     return replace(outcome, finding=found and replace(found, **_names_of(case)))
 
 
@@ -200,6 +200,14 @@ def _never_waited_for(attempt: Attempt) -> Finding | None:
     for reply in attempt.replies:
         for request in reply.never_waited_for:
             return Finding(Kind.NEVER_WAITED_FOR, reply.rank, words=request)
+    return None
+
+
+def _bypassed(outcome: Outcome) -> Finding | None:
+    """A way by which numbers went from rank to rank, or into the record of them, that is not the communicator's."""
+    for reply in outcome.attempt.replies:
+        for used in reply.bypassed if outcome.run else ():
+            return Finding(Kind.BYPASSED, reply.rank, words=used)
     return None
 
 
