@@ -1,6 +1,7 @@
 """The words of a finding. They are made here and nowhere else, and no code reads them back."""
 
 import contextlib
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -56,10 +57,12 @@ def _thing(found: Finding) -> str:
     elif isinstance(first, int) and first < len(found.parts):
         text = found.parts[first]
     else:
-        text = f"result{_index(first)}"
+        indices = [first, *itertools.takewhile(lambda step: not isinstance(step, str), where)]
+        where = where[len(indices) - 1 :]
+        text = f"`result{''.join(map(_index, indices))}`"
     for step in where:
         text = f"{step} of {text}" if isinstance(step, str) else f"{text}{_index(step)}"
-    return f"`{text}`" if text.startswith("result[") else text
+    return text
 
 
 def _call(found: Finding) -> str:

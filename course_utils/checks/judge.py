@@ -217,7 +217,7 @@ class _Judging:
                 return True
         ending, may_end_early = outcome.attempt.ending, stage_run.stage.may_end_early
         if ending == Ending.TOO_BUSY and not may_end_early:
-            raise TooBusy(f"{outcome.attempt.trouble} Run this cell again when less else is running.")
+            raise TooBusy(f"{outcome.attempt.trouble} Run this cell again when fewer other programs are running.")
         return may_end_early and ending in (Ending.NOT_FINISHED, Ending.TOO_BUSY)
 
     # --- verdicts -----------------------------------------------------------------------------------------------------

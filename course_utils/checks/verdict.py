@@ -149,7 +149,7 @@ def _search_of(verdict: Verdict) -> list[str]:
         return []
     if searched.ended == SearchEnd.STOPPED:
         return ["You stopped the search for the mistake."]
-    return [f"The search for the mistake ended after {count(searched.runs, 'run')} of known mistakes."]
+    return [f"The search for the mistake stopped after {count(searched.runs, 'run')}, with known mistakes left to try."]
 
 
 def _virtual(ranks: JudgedOn) -> str:

@@ -190,7 +190,7 @@ def test_no_program_is_run_where_none_may_be(file) -> None:
 def test_a_search_that_a_limit_ends_says_so(file) -> None:
     verdict = judged(lambda x: x + 17, exercise(file, search_runs=2))
     assert verdict.question == "" and verdict.searched.ended == SearchEnd.LIMIT
-    assert "The search for the mistake ended after 2 runs" in str(verdict)
+    assert "The search for the mistake stopped after 2 runs" in str(verdict)
 
 
 @pytest.mark.parametrize("number", [2, 3, 5, 7])

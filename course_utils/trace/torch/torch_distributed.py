@@ -210,15 +210,12 @@ class TracedWork(dist.Work):
         return self._plain._source_rank()
 
 
-_GONE = "Connection closed by peer", "Connection reset by peer", "Pair is not connected"
-"""What gloo says when a rank is gone."""
-
-
 def _failure_text(call: str, error: str) -> str:
     """What an error of gloo's means for a call; "" where that is not known."""
     if "Timed out" in error:
         return f"{call} ran into the timeout of its process group: not all ranks that it needs have called it in time"
-    if any(words in error for words in _GONE):
+    is_gone = "Connection closed by peer" in error or "Connection reset by peer" in error
+    if is_gone or "Pair is not connected" in error:
         return f"{call} cannot go on: a rank that it needs has left the group, by destroy_process_group or an error"
     if "enforce fail at" in error or "gloo/transport" in error:
         return f"{call} failed inside gloo, which sends the messages; mostly, another rank called something different"
