@@ -37,6 +37,20 @@ def main() -> None:
         raise SystemExit(130) from None
 
 
+@app.command("class")
+def class_page(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="what learners wrote by course.progress('progress.json'): files, folders, a portal's zip"),
+    ],
+    out: Annotated[Path, typer.Option(help="the page")] = Path("class.html"),
+) -> None:
+    """Sum up the progress of a class on a page: who is where, which exercise is hard, which prediction surprises."""
+    from course_utils.teacher.class_progress import write_class_page
+
+    write_class_page(files, out)
+
+
 @app.command()
 def doctor(
     log: Annotated[

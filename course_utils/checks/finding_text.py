@@ -120,7 +120,7 @@ def _type(found: Finding) -> str:
 
 
 def _shape(found: Finding) -> str:
-    return _sentence(found, f"has the shape {found.got}", f"the shape {found.got}", f"{found.expected}")
+    return _sentence(found, f"has the shape {found.got}", f"numbers of shape {found.got}", f"shape {found.expected}")
 
 
 def _dtype(found: Finding) -> str:

@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from course_utils.checks.lesson_progress import LONGEST_PAUSE, LessonRow, standing
+from course_utils.checks.prediction_scores import comparisons
+from course_utils.checks.progress_file import save_progress
 from course_utils.checks.progress_records import Kept, read
 from course_utils.checks.verdict import Result
 from course_utils.templates import render
@@ -110,6 +113,19 @@ def overview(records: Iterable[dict[str, Any]] | None = None) -> Overview:
     return Overview(standing(kept.records), tuple(kept.notes))
 
 
-def progress() -> Overview:
-    """The table of all lessons and exercises, over all notebooks and sessions: what is done, what is next."""
-    return overview()
+def progress(file: str | Path | None = None) -> Overview:
+    """The table of all lessons and exercises, over all notebooks and sessions: what is done, what is next.
+
+    Args:
+        file: such as "progress.json", to send to a teacher: which exercises you have solved or tried, which predictions
+            were right, and how many minutes you have worked, but none of your answers. None: the table is only shown.
+
+    Raises:
+        CourseError: the file cannot be written, or is something else.
+    """
+    kept = read()
+    if file is not None:
+        path = Path(file).expanduser()
+        save_progress(standing(kept.records), comparisons(kept.records), path)
+        print(f"Your progress is in {path}. It holds results and minutes, but none of your answers.")
+    return Overview(standing(kept.records), tuple(kept.notes))

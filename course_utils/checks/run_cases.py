@@ -158,10 +158,10 @@ def _argument_name(function: Callable, case: Case, index: int) -> str:
     own, harness = _parameters(function), harness_of(case)
     comm = case.with_comm and not case.backend
     names = _parameters(harness)[1 + comm :] if harness else []
-    if index >= len(names):  # it hands on what it is given
-        return own[index + comm] if index + comm < len(own) else _unnamed(index)
-    is_like = len(names) + comm == len(own)
-    return own[index + comm] if names[index] not in own and is_like else names[index]
+    of_harness = names[index] if index < len(names) else ""
+    if of_harness in own or index + comm >= len(own):
+        return of_harness or _unnamed(index)
+    return own[index + comm]  # the harness hands on what it is given, under another name
 
 
 def _parameters(function: Callable) -> list[str]:

@@ -1,4 +1,7 @@
-"""Build the decks: Markdown to reveal.js slides that present without a network, figures by real runs, and PDFs."""
+"""Build the decks: Markdown to reveal.js slides that present without a network, figures by real runs, and PDFs.
+
+Each deck becomes three PDFs: the slides, the slides with the speaker's notes, and the lesson's handout.
+"""
 
 import re
 import shutil
@@ -9,16 +12,18 @@ from pathlib import Path
 
 from workshop.publish.commands import run
 from workshop.publish.crowded import crowded
+from workshop.publish.deck_slides import FIGURE
+from workshop.publish.handouts import print_handout
 from workshop.publish.mathjax import mathjax_script
 from workshop.publish.notebooks import kernel_environment
+from workshop.publish.notes_pdf import print_notes
 from workshop.publish.page_figures import figures_of
+from workshop.publish.paper import CHROMIUM_OPTIONS
 from workshop.publish.sources import ALT_TEXT, ROOT, AuthoringError, BusyFigure, choose
 
 FIGURE_SECONDS = 400
 SPHINX_SECONDS = 180
 PDF_SECONDS = 120
-CHROMIUM_OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage"]  # as root, and in a container with a small /dev/shm
-FIGURE = re.compile(r"figures/([\w-]+)\.png")
 UNUSED = ("css", "plugin/markdown", "plugin/math", "plugin/search", "plugin/zoom")  # of reveal.js, in every deck
 
 
@@ -40,7 +45,8 @@ def build_decks(
     Args:
         root: the repository.
         wanted: stems; none means all.
-        out: the folder for NN_stem/index.html, NN_stem.pdf and figures/; slides/build where not given.
+        out: the folder for NN_stem/index.html, NN_stem.pdf, NN_stem_notes.pdf, NN_stem_handout.pdf and figures/;
+            slides/build where not given.
         pdf: whether to make PDFs, which needs Chromium.
         draft: draw figures from fewer and smaller runs, where their file says so.
 
@@ -57,7 +63,11 @@ def build_decks(
         page = build_deck(root, deck, out, script)
         yield f"{page}: {count_slides(page)} slides"
         if pdf and shutil.which("chromium"):
-            yield str(print_pdf(page, out / f"{deck.stem}.pdf"))
+            slides_pdf = print_pdf(page, out / f"{deck.stem}.pdf")
+            yield str(slides_pdf)
+            yield str(print_notes(deck, slides_pdf, out / f"{deck.stem}_notes.pdf", script))
+            if handout := print_handout(deck, out / "figures", out / f"{deck.stem}_handout.pdf", script):
+                yield str(handout)
         elif pdf:
             yield "no PDF: install chromium (Debian: apt install chromium)"
 

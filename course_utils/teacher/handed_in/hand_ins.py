@@ -195,11 +195,10 @@ def _is_in(path: Path) -> bool:
 
 
 def _beside_the_lesson(file: str) -> str:
-    """What a file's name holds besides the lesson's: ada of `04_messages_ada.ipynb`, "" of `04_messages.ipynb`."""
-    stem = without_repetition(file)
-    stem = PurePath(stem).stem
-    for lesson in LESSONS:
-        stem = re.sub(re.escape(lesson.stem), "", stem, flags=re.IGNORECASE)
+    """What a file's name holds besides common words: ada of `04_messages_ada.ipynb`, "" of `04_messages.ipynb`."""
+    stem = PurePath(without_repetition(file)).stem
+    for common in (*(lesson.stem for lesson in LESSONS), "progress"):
+        stem = re.sub(re.escape(common), "", stem, flags=re.IGNORECASE)
     return stem.strip(" _-.")
 
 
