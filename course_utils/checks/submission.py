@@ -86,7 +86,7 @@ def read(notebook: Path) -> Submission:
     for kind, written in cells_of(notebook):
         if kind == "code":
             reading.add_code(written)
-        else:
+        elif kind == "raw":  # a text may show a function that is no answer
             reading.add_unread(written, UndefinedAnswer("", Undefined.NO_CODE))
     submission = reading.submission()
     if not submission.answers:

@@ -11,7 +11,7 @@ class Undefined(Enum):
     """Why there is no function."""
 
     NOWHERE = auto()  # no cell defines it
-    NO_CODE = auto()  # it is in a raw cell, or in a text
+    NO_CODE = auto()  # it is in a raw cell
     ON_RANKS_ONLY = auto()  # its cell is for the ranks alone
     SYNTAX_ERROR = auto()  # its cell is no Python
     RAISED = auto()  # the statement that would have defined it raised an error
@@ -56,7 +56,7 @@ def _where(answer: UndefinedAnswer) -> str:
 _WORDS: dict[Undefined, Callable[[UndefinedAnswer], str]] = {
     Undefined.NOWHERE: lambda answer: f"not begun. No code cell of this notebook defines `{answer.function}`.",
     Undefined.NO_CODE: lambda answer: (
-        f"not begun. `{answer.function}` is in a cell of text, which Jupyter does not run. Make it a code cell."
+        f"not begun. `{answer.function}` is in a raw cell, which Jupyter does not run. Make it a code cell."
     ),
     Undefined.ON_RANKS_ONLY: lambda answer: (
         f"cell {answer.cell} begins with `%%px`, so `{answer.function}` exists on the ranks and not in the notebook. "

@@ -89,7 +89,7 @@ class SecondRecord:
     def _noted(self, name: str, call: Callable) -> Callable:
         @wraps(call)
         def noted(*given: Any, **named: Any) -> Any:
-            if not _calls_from_course():
+            if not _calls_from_course() and not _is_alone(given):
                 self._note(f"`{name}` of a communicator that is not the course's")
             return call(*given, **named)
 
@@ -106,6 +106,11 @@ class SecondRecord:
 def _names_of(owner: type) -> dict[str, Any]:
     """A class's own names, also those of a class in C, which Python shows to be read alone."""
     return gc.get_referents(vars(owner))[0]
+
+
+def _is_alone(given: tuple) -> bool:
+    """Whether a call is one of a communicator with a single rank, which carries nothing to others."""
+    return bool(given) and isinstance(given[0], MPI.Comm) and given[0].Get_size() == 1
 
 
 def _calls_from_course() -> bool:

@@ -68,6 +68,12 @@ def test_a_function_in_a_raw_cell_is_not_begun(tmp_path) -> None:
     assert read(file).undefined("rank_squared").why == Undefined.NO_CODE
 
 
+def test_a_function_that_a_text_shows_is_no_answer(tmp_path) -> None:
+    cells = [{"cell_type": "markdown", "source": "def fits(x):"}, {"cell_type": "code", "source": RIGHT}]
+    (tmp_path / "ada.ipynb").write_text(json.dumps({"cells": cells}))
+    assert read(tmp_path / "ada.ipynb").lessons == {"00_first_steps"}
+
+
 FORMAT_3 = {
     "nbformat": 3,
     "worksheets": [
