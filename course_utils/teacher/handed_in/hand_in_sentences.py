@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from course_utils.teacher.handed_in.class_list import Matching, Person
+from course_utils.teacher.handed_in.class_list import ClassMatch, Person
 from course_utils.teacher.handed_in.file_tree import Refusal
 from course_utils.teacher.handed_in.hand_ins import NOTEBOOK, HandIn, HandIns, Learner
 from course_utils.words import count, join
@@ -55,7 +55,7 @@ def not_run_lines(hand_ins: HandIns, called: dict[tuple[str, str], str]) -> list
     return lines
 
 
-def matching_lines(matching: Matching, list_name: str) -> list[str]:
+def matching_lines(matching: ClassMatch, list_name: str) -> list[str]:
     """Who was not found in the class list, and who of it is missing."""
     lines = []
     if matching.unknown:
