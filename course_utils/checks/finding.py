@@ -45,6 +45,7 @@ class Kind(StrEnum):
     BYTES = "bytes"
     COLLECTIVES = "collectives"
     UNCOUNTED = "uncounted"  # a call whose cost nobody knows
+    BYPASSED = "bypassed"  # what was sent, or what was recorded of it, was not left to the communicator
     MISCOUNTED = "miscounted"  # a rank received what its sender has not recorded
     NEVER_WAITED_FOR = "never waited for"
     BY_LUCK = "by luck"

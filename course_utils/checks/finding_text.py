@@ -120,7 +120,7 @@ def _type(found: Finding) -> str:
 
 
 def _shape(found: Finding) -> str:
-    return _sentence(found, f"has the shape {found.got}", f"the shape {found.got}", f"{found.expected}")
+    return _sentence(found, f"has the shape {found.got}", f"numbers of shape {found.got}", f"shape {found.expected}")
 
 
 def _dtype(found: Finding) -> str:
@@ -222,6 +222,10 @@ _WORDS: dict[Kind, Callable[[Finding], str]] = {
     ),
     Kind.UNCOUNTED: lambda found: (
         f"{_RIGHT} rank {found.rank} uses {found.words}, and what such a call sends cannot be counted here"
+    ),
+    Kind.BYPASSED: lambda found: (
+        f"{_RIGHT} rank {found.rank} used {found.words}. What a rank sends and receives is counted by `comm`: use its "
+        "methods, and leave what they record as it is"
     ),
     Kind.MISCOUNTED: lambda found: (
         f"{_RIGHT} rank {found.rank} recorded a message of {found.got:,} bytes from rank {found.values['sender']}, "

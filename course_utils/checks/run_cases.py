@@ -95,7 +95,7 @@ def outcome_of(case: Case, function: Callable, attempt: Attempt) -> Outcome:
     found = found or _wrong_cost(outcome)
     if not found and case.judge:
         found = case.judge(outcome)
-    found = found or _never_waited_for(attempt) or _miscounted(outcome)
+    found = found or _never_waited_for(attempt) or _bypassed(outcome) or _miscounted(outcome)
     return replace(outcome, finding=found and replace(found, **_names_of(case)))
 
 
@@ -158,10 +158,10 @@ def _argument_name(function: Callable, case: Case, index: int) -> str:
     own, harness = _parameters(function), harness_of(case)
     comm = case.with_comm and not case.backend
     names = _parameters(harness)[1 + comm :] if harness else []
-    if index >= len(names):  # it hands on what it is given
-        return own[index + comm] if index + comm < len(own) else _unnamed(index)
-    is_like = len(names) + comm == len(own)
-    return own[index + comm] if names[index] not in own and is_like else names[index]
+    of_harness = names[index] if index < len(names) else ""
+    if of_harness in own or index + comm >= len(own):
+        return of_harness or _unnamed(index)
+    return own[index + comm]  # the harness hands on what it is given, under another name
 
 
 def _parameters(function: Callable) -> list[str]:
@@ -200,6 +200,14 @@ def _never_waited_for(attempt: Attempt) -> Finding | None:
     for reply in attempt.replies:
         for request in reply.never_waited_for:
             return Finding(Kind.NEVER_WAITED_FOR, reply.rank, words=request)
+    return None
+
+
+def _bypassed(outcome: Outcome) -> Finding | None:
+    """A way by which numbers went from rank to rank, or into the record of them, that is not the communicator's."""
+    for reply in outcome.attempt.replies:
+        for used in reply.bypassed if outcome.run else ():
+            return Finding(Kind.BYPASSED, reply.rank, words=used)
     return None
 
 

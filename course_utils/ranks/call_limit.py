@@ -49,15 +49,16 @@ class CallLimit:
                 text = f"not finished after {self._limit:.0f} s of computing, not counting the time spent waiting."
                 return BrokenOff(Ending.NOT_FINISHED, text)
             if now - began > _SLEEPS * self._limit:
-                return _too_long(now - began, seconds, any(map(self._wants_to_run, running)))
+                is_starved = not running or any(map(self._wants_to_run, running))
+                return _too_long(now - began, seconds, is_starved)
         if now > self._until:
             return BrokenOff(Ending.NOT_FINISHED, f"not finished after {now - self._submitted:.0f} s.")
         return None
 
 
-def _too_long(seconds: float, computed: float, wants_to_run: bool) -> BrokenOff:
+def _too_long(seconds: float, computed: float, is_starved: bool) -> BrokenOff:
     """The end of a call that took many times its limit and computed little, as it slept or the machine was busy."""
-    if not wants_to_run:
+    if not is_starved:
         text = f"not finished after {seconds:.0f} s, in which it computed for {computed:.0f} s."
         return BrokenOff(Ending.NOT_FINISHED, text)
     busy = f"the machine was busy and gave it {computed:.0f} s of computing time"

@@ -141,7 +141,7 @@ class Connection(ABC):
                     call.lost = list(call.pending)
                     self._give_up(call, BrokenOff(Ending.RANK_ENDED, "a task was lost on its way."))
                 elif cause := (
-                    _reason_to_break_off(observation, raised, patience)
+                    _reason_to_break_off(observation, raised, patience, lambda: self._a_rank_is_starved(call))
                     or time_limit.reason_to_end({rank: activities[rank] for rank in call.pending})
                 ):
                     self._break_off(call, cause)
@@ -150,6 +150,9 @@ class Connection(ABC):
         except KeyboardInterrupt:
             self._break_off(call, STOPPED_BY_USER)
         return call
+
+    def _a_rank_is_starved(self, call: CallProgress) -> bool:
+        return any(map(self.control.wants_to_run, call.pending))
 
     def _break_off(self, call: CallProgress, cause: BrokenOff) -> None:
         """Interrupt every rank that is not done, and wait until each has said so; end those that will not."""
@@ -220,13 +223,16 @@ class Connection(ABC):
             call.replies[rank] = Reply(rank, "lost", waiting=text, need=need, error=error)
 
 
-def _reason_to_break_off(observation: Observation, raised: bool, patience: float | None) -> BrokenOff | None:
+def _reason_to_break_off(
+    observation: Observation, raised: bool, patience: float | None, is_starved: Callable[[], bool]
+) -> BrokenOff | None:
     """Why nothing more will come of a call, as far as that is known.
 
     Args:
         observation: of its ranks.
         raised: whether one of them has raised.
         patience: as `Connection.wait_for`'s.
+        is_starved: tells whether a rank wants to run and others use the processors: it may have something to do.
     """
     if observation.stuck:
         return deadlock_cause(observation.stuck)
@@ -235,6 +241,8 @@ def _reason_to_break_off(observation: Observation, raised: bool, patience: float
         or observation.seconds_in(Situation.ALL_WAIT) > _AFTER_AN_ERROR_WITHIN
     ):
         return BrokenOff(Ending.RAISED, "a rank has raised, and the others wait.")
-    if patience is not None and observation.seconds_in(Situation.UNKNOWN, Situation.IN_VAIN) > patience:
+    if patience is None or observation.seconds_in(Situation.UNKNOWN, Situation.IN_VAIN) <= patience:
+        return None
+    if observation.situation is Situation.IN_VAIN or not is_starved():
         return BrokenOff(Ending.NO_PROGRESS, f"no progress for {patience:.0f} s.")
     return None

@@ -12,6 +12,7 @@ from course_utils.ranks.engine import calls, notebook_cells
 from course_utils.ranks.engine.rank_process import join
 from course_utils.ranks.engine.reply import Raised, Reply
 from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.teacher.second_record import SecondRecord
 from course_utils.teacher.wire import HEADER, pack
 
 
@@ -24,15 +25,17 @@ def serve(line: socket.socket) -> None:
     _, [memory], _, _ = socket.recv_fds(line, 1, 1)
     join(RanksFolder(Path.home()), memory)
     notebook_cells.stand_in_for_the_notebook()
+    record = SecondRecord()
     while True:
         number, size = HEADER.unpack(_read(line, HEADER.size))
-        data = _answered(_read(line, size), world.rank)
+        data = _answered(_read(line, size), world.rank, record)
         line.sendall(HEADER.pack(number, len(data)) + data)
 
 
-def _answered(payload: bytes, rank: int) -> bytes:
+def _answered(payload: bytes, rank: int, record: SecondRecord) -> bytes:
+    record.begin()
     try:
-        reply = calls.call(payload, pack=lambda own: own)  # `wire.pack` packs it, below
+        reply = record.complete(calls.call(payload, pack=lambda own: own))  # `wire.pack` packs it, below
     except BaseException as error:  # the submission reached beyond its own call
         reply = Reply(rank, "raised", error=Raised(type(error).__name__, "outside the answer"))
     try:

@@ -334,6 +334,7 @@ def _reply(rank: int, data: bytes) -> Reply:
         never_waited_for=tuple(map(_text, content["never_waited_for"])),
         notes=tuple(map(_text, content["notes"])),
         uncounted=tuple(map(_text, content["uncounted"])),
+        bypassed=tuple(map(_text, content["bypassed"])),
         began=float(content["began"]),
         ended=float(content["ended"]),
     )

@@ -125,7 +125,7 @@ def test_an_object_that_claims_to_be_equal_fools_nobody(liar, truth):
         (None, np.zeros(3), "rank 2 returned nothing, expected an array of shape (3,)"),
         (None, 4, "rank 2 returned nothing, expected 4"),
         (4, None, "rank 2 returned 4, expected nothing"),
-        (np.zeros(2), np.zeros(3), "rank 2 returned the shape (2,), expected (3,)"),
+        (np.zeros(2), np.zeros(3), "rank 2 returned numbers of shape (2,), expected shape (3,)"),
         (np.zeros(2, "f4"), np.zeros(2), "rank 2 returned float32 numbers, expected float64"),
         ([1.0, 2.0], np.zeros(2), "rank 2 returned a list, expected an array"),
         (3, 4, "rank 2 returned 3, expected 4"),

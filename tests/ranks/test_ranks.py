@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import io
 import os
 import signal
 import subprocess
@@ -55,6 +56,7 @@ def test_results_come_in_rank_order_with_each_ranks_own_argument(four_ranks) -> 
 def test_a_cached_function_of_a_notebook_travels_with_its_cache_empty(four_ranks) -> None:
     source = """
 import functools
+import io
 
 @functools.lru_cache(maxsize=7)
 def fibonacci(n):
@@ -368,6 +370,26 @@ def test_a_loop_that_swallows_interrupts_costs_the_ranks_and_no_more(four_ranks)
     attempt = four_ranks.attempt(stubborn, [()] * 4, limit=0.1)
     assert attempt.ending == Ending.RANK_ENDED and "did not react when told to stop" in attempt.trouble
     assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def test_ranks_that_another_notebook_has_ended_are_replaced_before_an_attempt(four_ranks, capsys) -> None:
+    """What course.check of one notebook does when the answer of another has ended a rank."""
+    os.kill(four_ranks.pids[2], signal.SIGKILL)
+    while not four_ranks.connection.control.dead():
+        time.sleep(0.01)
+    attempt = four_ranks.attempt(add_ranks, [()] * 4)
+    assert attempt.ending == Ending.RETURNED and attempt.run.results == [6] * 4
+    told = " ".join(capsys.readouterr().out.split())
+    assert "The ranks had ended since the last cell. New ranks were started." in told
+    assert "still using" not in told
+
+
+def test_ranks_that_this_notebook_has_stopped_are_not_replaced() -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        ranks = course.start(1)
+    ranks.stop()
+    with pytest.raises(RanksGone, match="were stopped"):
+        ranks.attempt(add_ranks, [()])
 
 
 def endless() -> None:
@@ -802,6 +824,13 @@ def test_a_busy_machine_does_not_end_a_call_and_an_endless_one_ends_all_the_same
 def test_who_sleeps_is_ended_in_the_end() -> None:
     attempt = WorkerCalls().attempt(time.sleep, [(60.0,)], limit=0.1)
     assert attempt.ending == Ending.NOT_FINISHED and "busy" not in attempt.trouble
+
+
+def test_ranks_that_have_not_begun_are_not_to_blame() -> None:
+    limit = CallLimit(0.0, lambda rank: 0.0, lambda rank: False)
+    limit._submitted -= 1000
+    cause = limit.reason_to_end({0: Activity(RUNNING, 1, 0.0, "")})
+    assert cause is not None and cause.ending == Ending.TOO_BUSY
 
 
 def test_a_call_that_only_a_busy_machine_has_kept_from_its_end_is_told_so() -> None:

@@ -99,7 +99,8 @@ def topological_order(last: Node) -> list[Node]:
     all of its parents.
 
     `last` itself is at the end. There may be several such orders, and any of them will do. The only
-    thing you need to know about a node is `node.parents`.
+    thing you need to know about a node is `node.parents`. There may be far too many paths to follow
+    each of them, but no path has more than a few hundred nodes. The nodes must not be changed.
     """
     # A node is put on the stack twice. The first time, its parents are put on top of it.
     # The second time, they have all been listed, and the node is listed, too.
@@ -159,8 +160,9 @@ def softmax_cross_entropy_backward(
 
     The cross entropy is the mean over the rows of −log softmax(logits)[label]. If it is the loss
     itself, its `gradient` is 1.0. `logits` has the shape (batch, classes), and `labels`, of shape
-    (batch,), holds the number of the right class of each row. Logits can be in the thousands. They
-    are not changed, and the result has their shape and dtype.
+    (batch,), holds the number of the right class of each row, in any integer type. There is at
+    least one row. Logits can be in the thousands. They are not changed, and the result has their
+    shape and dtype.
 
     Source: Goodfellow et al. 2016, "Deep Learning", §6.2.2.3.
     """

@@ -29,11 +29,12 @@ def tree_broadcast(comm: "MPI.Intracomm", vector: np.ndarray, root: int = 0) -> 
 
     In round k = 0, 1, 2, … each of the 2^k ranks that have the vector sends it to the rank that
     is 2^k further on, if there is one, counting from the root. This takes P − 1 messages, each of
-    the whole vector.
+    the whole vector. A different order with as few rounds and messages is just as good. Other
+    messages may be waiting, so receive only from the rank that has to send.
 
     Args:
-        vector: of the same shape and dtype on all ranks. It is read on the root and overwritten
-            on all other ranks.
+        vector: one-dimensional, of the same length and dtype on all ranks, and perhaps empty. It
+            is read on the root and overwritten on all other ranks.
         root: the rank that has the vector.
 
     Source: Chan et al. 2007, "Collective communication: theory, practice, and experience", §4.1.
@@ -57,7 +58,8 @@ def scatter_blocks(comm: "MPI.Intracomm", vector: np.ndarray | None, root: int =
 
     If P does not divide the length, the first `length % P` ranks get one number more. The root
     first sends length and dtype to all ranks, pickled, which takes a few bytes. Then each number
-    is sent once, as part of a buffer.
+    is sent once, as part of a buffer. The root's own block may be a part of its vector. Other
+    messages may be waiting, so receive from `root` only.
 
     Args:
         vector: one-dimensional, of any length and dtype, on the root. The other ranks do not read

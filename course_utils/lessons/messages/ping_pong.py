@@ -46,7 +46,8 @@ def fit_alpha_beta(
             changed.
 
     Returns:
-        alpha in seconds per message, and beta in seconds per byte.
+        alpha in seconds per message, and beta in seconds per byte. A number below 0 is returned as
+        it is.
 
     Source: Hockney 1994, "The communication challenge for MPP: Intel Paragon and Meiko CS-2".
     """

@@ -46,7 +46,8 @@ def exchange_without_deadlock(
     """Send this rank's vector to `partner`, and return the vector that the partner has sent.
 
     Both vectors travel at the same time, in one round, and the function never hangs, however
-    long they are. A rank may be its own partner.
+    long they are. A rank may be its own partner, and then gets a copy of its own vector. They may
+    be sent as buffers or pickled. Other messages may be waiting, so receive from `partner` only.
 
     Args:
         vector: this rank's vector, one-dimensional. It must not be changed. The partner's vector

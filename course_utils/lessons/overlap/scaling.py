@@ -20,7 +20,7 @@ def scaling_efficiency(
             "weak" if each of them does as much work as the one rank, at best in the same time.
 
     Raises:
-        ValueError: `kind` is neither of these, or a number is not greater than zero.
+        ValueError: `kind` is neither of these, or a number is zero or negative.
 
     Source: Amdahl 1967 (strong) and Gustafson 1988, "Reevaluating Amdahl's law" (weak).
     """

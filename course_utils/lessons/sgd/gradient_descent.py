@@ -12,9 +12,9 @@ import numpy as np
 def minibatches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Shuffle the numbers 0 … n − 1 and cut them into the batches of one epoch.
 
-    Every example is in exactly one batch, and no batch is empty. If `batch_size` does not divide n,
-    the last batch is shorter. All randomness comes from `rng`, so the same seed gives the same
-    batches.
+    Every example is in exactly one batch, and no batch is empty, so for n = 0 there is no batch. If
+    `batch_size` does not divide n, the last batch is shorter. All randomness comes from `rng`, so
+    the same seed gives the same batches.
 
     Yields:
         The indices of the examples in one batch, an int64 array of shape (batch_size,) or shorter.
@@ -91,7 +91,8 @@ def largest_stable_lr(hessian: np.ndarray, momentum: float = 0.0) -> float:
         momentum: the β of `momentum_step`.
 
     Returns:
-        The limit, a float; `math.inf` if the loss is flat, that is, if every eigenvalue is 0.
+        The limit, a float; `math.inf` if the loss is flat, that is, if every eigenvalue is exactly
+        0. A loss that is only nearly flat has a limit.
 
     Source: LeCun, Bottou, Orr & Müller 1998, "Efficient BackProp", §5; Polyak 1964 with momentum.
     """

@@ -77,6 +77,7 @@ class Reply:
         notes: what went well on this rank by luck only: "no call waits for Isend(dest=1)".
         unfreed: what this rank made and nobody freed, in words, where that is no matter of one or two communicators.
         uncounted: the names of calls that may have moved something of which there is no event.
+        bypassed: what the learner's code used that goes past the recorder; looked at in a sandbox alone.
         began, ended: when the run did so on this rank, on the clock whose readings `events` carry.
         computing: whether the rank used the processor when it was interrupted.
         leaves_threads: whether threads of the learner's go on: what they do after the run has ended is not in `events`.
@@ -95,6 +96,7 @@ class Reply:
     notes: tuple[str, ...] = ()
     unfreed: tuple[str, ...] = ()
     uncounted: tuple[str, ...] = ()
+    bypassed: tuple[str, ...] = ()
     began: float = 0.0
     ended: float = 0.0
     leaves_threads: bool = False

@@ -25,8 +25,10 @@ from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
+BLOCKING_CALLS = ("Recv", "Sendrecv")
 SLOW = 15.0  # this many times as long as a plain ring: programs beside it can make it several, a pause many
 TOO_LONG = "the result is right, but rank {rank} sent a message of {nbytes} bytes; a segment has at most {most}"
+BLOCKING = "the result is right, but rank {rank} received by {call}, which waits until the message has arrived"
 ONE_AT_A_TIME = "the result is right, but no rank ever had two of its messages on their way at the same time"
 BLOCK_BY_BLOCK = "the result is right, but every rank waited for a whole block before it sent a segment on"
 SECOND_HALF = "the result is right, but every rank waited for whole blocks before it sent complete segments on"
@@ -102,6 +104,9 @@ def _segments_follow(outcome: Outcome) -> Finding | None:
             return own("long-segment", TOO_LONG, rank=rank, nbytes=nbytes, most=most)
     if max(_at_once(events) for events in [*sends, *receives]) < 2:
         return own("one-at-a-time", ONE_AT_A_TIME)
+    for event in (event for received in receives for event in received):
+        if event.name in BLOCKING_CALLS:
+            return own("blocking-receive", BLOCKING, rank=event.rank, call=event.name)
     segments = outcome.case.cost.rounds // (2 * (outcome.world_size - 1))
     early = set().union(*(_early_steps(*both, segments) for both in zip(sends, receives, strict=True)))
     return _block_by_block(early, outcome.world_size)

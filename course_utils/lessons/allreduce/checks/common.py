@@ -58,11 +58,11 @@ def haste(outcome: Outcome, rank: int) -> list[tuple[str, str]]:
     return watched(outcome, rank)[1]
 
 
-def watched(outcome: Outcome, rank: int) -> tuple[Any, list[tuple[str, str]], int]:
+def watched(outcome: Outcome, rank: int) -> tuple[Any, list[tuple[str, str]], int, int]:
     """What `on_a_strict_communicator` saw on this rank; nothing where none was there."""
     seen = outcome.results[rank]
     strict = outcome.case.harness is on_a_strict_communicator
-    return seen if strict and type(seen) is tuple else (seen, [], 0)
+    return seen if strict and type(seen) is tuple else (seen, [], 0, 0)
 
 
 def allreduce_cases(

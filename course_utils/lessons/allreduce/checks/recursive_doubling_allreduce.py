@@ -7,6 +7,9 @@ from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
 STRANGERS = "the result is right here, but rank {rank} swapped with rank {other}; it would be wrong with 8 ranks"
+NOT_IN_PAIRS = (
+    "the result is right, but rank {rank} sent to rank {other} and received nothing from it; a pair of ranks swaps sums"
+)
 
 
 def doubling_cost(size: int, length: int) -> Cost:
@@ -27,6 +30,8 @@ def _partners(outcome: Outcome) -> Finding | None:
         for other in sorted(to & come_from):
             if (reply.rank ^ other).bit_count() != 1:
                 return own("not-a-partner", STRANGERS, rank=reply.rank, other=other)
+        if to - come_from:
+            return own("not-in-pairs", NOT_IN_PAIRS, rank=reply.rank, other=min(to - come_from))
     return promises_kept(outcome)
 
 

@@ -29,16 +29,18 @@ class EndlessMessages(RuntimeError):
 
 def on_a_strict_communicator(
     function: Callable, comm: "MPI.Intracomm", *arguments: Any
-) -> tuple[Any, list[tuple[str, str]], int]:
+) -> tuple[Any, list[tuple[str, str]], int, int]:
     """Call the learner's function; return its result and what was seen.
 
     Returns:
-        the result; what was done to numbers on their way: `CHANGED` or `TAKEN`, and the call with its line; and how
-        many receives did not say from whom.
+        the result; what was done to numbers on their way: `CHANGED` or `TAKEN`, and the call with its line; how many
+        receives did not say from whom; and how many that do not wait write into the vector itself.
     """
     strict = _strict(comm)
     vector, *more = arguments
-    return function(strict, vector, *with_operation(function, *more)), strict.haste, strict.anybody
+    strict.vector = vector
+    result = function(strict, vector, *with_operation(function, *more))
+    return result, strict.haste, strict.anybody, strict.into_vector
 
 
 def with_operation(function: Callable, *more: Any) -> tuple:
@@ -63,6 +65,8 @@ def _strict(comm: "MPI.Intracomm") -> Any:
         haste: list[tuple[str, str]]
         receiving: list
         anybody: int
+        vector: np.ndarray
+        into_vector = 0
         calls = 0
 
         def Send(self, buf, dest, tag=0):
@@ -105,6 +109,7 @@ def _strict(comm: "MPI.Intracomm") -> Any:
             source = self.certain(source, tag)
             if not isinstance(buf, np.ndarray):
                 return super().Irecv(buf, source, tag)
+            self.into_vector += np.may_share_memory(buf, self.vector)
             fresh, taken = self.emptied(buf)
             request = super().Irecv(fresh, source, tag)
             record = request.on_completion

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from course_utils.checks.exercise import Case, Outcome, Recogniser
-from course_utils.checks.finding import RESULT_KINDS
+from course_utils.checks.finding import RESULT_KINDS, Kind
 from course_utils.checks.sample_answers import SUFFIX
 from course_utils.lessons.allreduce.checks.common import POWERS_OF_TEN, haste, watched
 from course_utils.lessons.allreduce.checks.strict import CHANGED, TAKEN
@@ -74,21 +74,31 @@ def _used_before_it_came(case: Case, outcome: Outcome) -> bool:
     return _returned(outcome) and bool(np.isnan(after(outcome)).any())
 
 
+def _received_over_the_vector(case: Case, outcome: Outcome) -> bool:
+    into_vector = any(watched(outcome, rank)[3] for rank in range(outcome.world_size))
+    return into_vector and _used_before_it_came(case, outcome)
+
+
 def _only_barriers(case: Case, outcome: Outcome) -> bool:
     calls = [event.name.lower() for event in outcome.run.events if event.kind == "collective"]
     return _right(outcome) and bool(calls) and all("barrier" in name for name in calls)
 
 
+def _lucky(outcome: Outcome) -> bool:
+    """Whether the result is right, and something else is wrong that has nothing to do with the numbers."""
+    return outcome.finding is not None and outcome.finding.kind == Kind.BY_LUCK
+
+
 def _no_power_of_two(case: Case, outcome: Outcome) -> bool:
-    return outcome.world_size & (outcome.world_size - 1) != 0
+    return not _lucky(outcome) and outcome.world_size & (outcome.world_size - 1) != 0
 
 
 def _not_divisible(case: Case, outcome: Outcome) -> bool:
-    return before(case).shape[1] % outcome.world_size != 0
+    return not _lucky(outcome) and before(case).shape[1] % outcome.world_size != 0
 
 
 def _short(case: Case, outcome: Outcome) -> bool:
-    return before(case).shape[1] < outcome.world_size
+    return not _lucky(outcome) and before(case).shape[1] < outcome.world_size
 
 
 def _elsewhere(case: Case, outcome: Outcome) -> bool:
@@ -135,6 +145,7 @@ SYMPTOMS: dict[str, Recogniser] = {
     "a receive takes whatever comes": _from_anybody,
     "numbers are changed while they are sent": _hasty(CHANGED),
     "two messages come into one place": _hasty(TAKEN),
+    "a receive writes where numbers are still needed": _received_over_the_vector,
     "numbers are used before they came": _used_before_it_came,
     "barriers are the only collectives": _only_barriers,
     "P is not a power of two": _no_power_of_two,

@@ -1,22 +1,25 @@
 """The check of `average_gradients`: the mean over all ranks, each gradient sent once and none collected."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.cases import fewer
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, after_another_call, fewer
 from course_utils.checks.exercise import Case, Exercise, Outcome
-from course_utils.checks.finding import Finding, Kind, own
+from course_utils.checks.finding import Finding, own
 from course_utils.lessons.data_parallel.checks.common import model_of, tensor
-from course_utils.words import ranks
+from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Gradients = Sequence["Tensor | None"]
-ONE_BY_ONE = {"gather", "scatter", "reduce", "all_gather", "all_gather_single", "all_to_all", "send", "recv"}
+ONE_BY_ONE = {"gather", "scatter", "all_gather", "all_gather_single", "all_to_all", "send", "recv"}
 """Calls by which a rank gets gradients of others, one by one, or gives its own to one of them."""
+IN_PLACE = "whether each gradient was changed in place"
 
 
 def gradients_after(
@@ -29,9 +32,17 @@ def gradients_after(
     for index, (parameter, gradient) in enumerate(zip(model.parameters(), gradients, strict=True)):
         parameter.grad = None if gradient is None else gradient.clone()
         parameter.requires_grad_(index not in frozen)
+    before = [parameter.grad for parameter in model.parameters()]
     function(model)
     gradients = [None if parameter.grad is None else parameter.grad.detach() for parameter in model.parameters()]
-    return named(gradients, [parameter.detach() for parameter in model.parameters()])
+    found = named(gradients, [parameter.detach() for parameter in model.parameters()])
+    trained = [(gradient, parameter.grad) for gradient, parameter in zip(before, model.parameters(), strict=True)]
+    return found | {IN_PLACE: all(is_in_place(*both) for both in trained)}
+
+
+def is_in_place(before: "Tensor | None", after: "Tensor | None") -> bool:
+    """Return whether the tensor that was the gradient holds the new numbers; yes if there was none."""
+    return before is None or after is None or bool((before == after).all())
 
 
 def gradients_of_second_step(function: Callable, parameters: Sequence["Tensor"], *steps: Gradients) -> dict:
@@ -77,10 +88,12 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         label += ", one frozen" * bool(frozen) + " with an old gradient" * old
         label += f", none for the last on rank {' and '.join(map(str, missing))}" * bool(missing) + f", {dtype}"
         arguments = [(weights, gradients, frozen, shared) for gradients in given]
-        expected = [named(gradients, weights) for gradients in wanted]
+        expected = [named(gradients, weights) | {IN_PLACE: ...} for gradients in wanted]
         keys = {"shared": shared, "old-gradient": old, "frozen": frozen, "missing": missing}
         key = next((key for key, is_so in keys.items() if is_so), "")
-        return Case(label, arguments, expected, backend="gloo", harness=gradients_after, judge=_sent_once, key=key)
+        return Case(
+            label, arguments, expected, backend="gloo", harness=gradients_after, judge=_one_all_reduce_each, key=key
+        )
 
     yield case(world_size, [(3, 4), (3,)])
     yield case(world_size, [(8, 1, 3, 3), (8,), (), (5, 8)], dtype="float64")
@@ -111,31 +124,54 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, [(6, 2), (6,), (3, 6)], frozen=(1,), old=True)
     yield steps([(6, 2), (3, 6), (3, 6)])
     yield case(world_size, [(30, 20), (20,)], dtype="float64", shared=True)
+    another = case(world_size, [(2, 5), (4,), (3, 3)], missing=some).arguments
+    again = after_another_call(case(world_size, [(6, 2), (6,), (2, 5)], missing=some[:1]), another)
+    yield replace(again, label=f"{again.label}, after a call for a different model", key=AFTER_ANOTHER_CALL)
     yield case(world_size, [(300,), (400, 300)])
 
 
-def _bytes_of(case: Case) -> int:
-    """The bytes of all gradients that are trained."""
+def _bytes_of_each(case: Case) -> list[int]:
+    """The bytes of each gradient that is trained and has any number."""
     weights, _, frozen, _ = case.arguments[0]
-    return sum(weight.numel() * weight.element_size() for k, weight in enumerate(weights) if k not in frozen)
+    trained = [weight for k, weight in enumerate(weights) if k not in frozen]
+    return [weight.numel() * weight.element_size() for weight in trained if weight.numel()]
 
 
-def _sent_once(outcome: Outcome) -> Finding | None:
-    needed = _bytes_of(outcome.case)
-    for rank, sent in enumerate(outcome.run.bytes_per_rank):
-        others = ONE_BY_ONE & {event.name for event in outcome.run.events if event.rank == rank}
+def _one_all_reduce_each(outcome: Outcome) -> Finding | None:
+    """Find what no mean shows: new tensors, other calls than all-reduces, and other vectors than the gradients."""
+    needed = _bytes_of_each(outcome.case)
+    for rank, result in enumerate(outcome.results):
+        events = [event for event in outcome.run.events if event.rank == rank and event.kind != "phase"]
+        others = {event.name for event in events} - {"all_reduce"}
+        if others & ONE_BY_ONE:
+            words = "the means are right, but rank {rank} called {got}: gradients travel one by one"
+            return own("one-by-one", words, rank=rank, got=min(others & ONE_BY_ONE))
         if others:
-            words = "the means are right, but rank {rank} called {call}: gradients travel one by one"
-            return own("one-by-one", words, rank=rank, call=min(others))
-        if sent > 1.1 * needed + 256:  # a few bytes for bookkeeping are nobody's mistake
-            return Finding(Kind.BYTES, rank, got=sent, expected=needed)
+            words = "the means are right, but rank {rank} called {got}; all_reduce alone is enough"
+            return own("not-by-all-reduce", words, rank=rank, got=min(others))
+        sent = [event.bytes for event in events if event.bytes]
+        if len(sent) != len(needed):
+            key = "too-many-all-reduces" if len(sent) > len(needed) else "too-few-all-reduces"
+            words = (
+                "the means are right, but rank {rank} made {got} all-reduces; the number of trained parameters is "
+                "{expected}"
+            )
+            return own(key, words, rank=rank, got=len(sent), expected=len(needed))
+        if Counter(sent) != Counter(needed):
+            words = "the means are right, but rank {rank} sent {got:,} bytes; its gradients have {expected:,}"
+            return own("other-bytes", words, rank=rank, got=sum(sent), expected=sum(needed))
+        if not result[IN_PLACE]:
+            words = (
+                "the means are right, but on rank {rank} the tensor that was in `grad` before does not hold its mean"
+            )
+            return own("not-in-place", words, rank=rank)
     return None
 
 
 def _one_by_one(case: Case, outcome: Outcome) -> bool:
-    """Whether some rank called one of these; a reduce alone leaves out ranks, which is another mistake."""
+    """Whether some rank called one of these."""
     events = (event for reply in outcome.attempt.replies for event in reply.events or ())
-    return any(event.name in ONE_BY_ONE - {"reduce"} for event in events)
+    return any(event.name in ONE_BY_ONE for event in events)
 
 
 EXERCISE = Exercise(
@@ -156,7 +192,7 @@ EXERCISE = Exercise(
     ),
     symptoms={"gradients travel one by one": _one_by_one},
     praise=lambda outcome: (
-        f"{ranks(outcome.world_size)} hold the same mean; each put its {_bytes_of(outcome.case):,} bytes in once, "
-        f"in {outcome.run.collectives} collective{'s' if outcome.run.collectives > 1 else ''}"
+        f"{ranks(outcome.world_size)} hold the same mean; each put its {sum(_bytes_of_each(outcome.case)):,} bytes in "
+        f"once, in {count(outcome.run.collectives, 'all-reduce')}"
     ),
 )

@@ -1,11 +1,13 @@
 """The check of `broadcast_parameters`: every tensor of the model is rank 0's afterwards."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_utils.checks.cases import fewer
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, after_another_call, fewer
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import collective_calls
@@ -17,15 +19,25 @@ if TYPE_CHECKING:
 
 
 def state_after(
-    function: Callable, parameters: Sequence["Tensor"], buffers: Sequence["Tensor"], frozen: int | None
+    function: Callable,
+    parameters: Sequence["Tensor"],
+    buffers: Sequence["Tensor"],
+    frozen: int | None,
+    shared: bool = False,
 ) -> dict[str, Any]:
     """Call the learner's function on a model and return what its tensors, those the optimizer knows, hold then.
 
     Beside them, what else must be as it was: which parameters are trained, and whether the model is.
+
+    Args:
+        shared: the first parameter belongs to two layers, as tied weights do, and a place for a buffer is empty.
     """
     model = common.model_of(parameters, buffers).eval()
     if frozen is not None:
         list(model.parameters())[frozen].requires_grad_(False)
+    if shared:
+        model.layers[0].output = model.scale
+        model.layers[0].register_buffer("unused", None)
     state = [*model.parameters(), *model.buffers()]
     function(model)
     trained = [parameter.requires_grad for parameter in state[: len(parameters)]]
@@ -41,7 +53,12 @@ def named(tensors: Sequence["Tensor"], parameters: int) -> dict[str, "Tensor"]:
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     def case(
-        size: int, shapes: Sequence[tuple], buffers: bool = True, frozen: int | None = None, dtype: str = "float32"
+        size: int,
+        shapes: Sequence[tuple],
+        buffers: bool = True,
+        frozen: int | None = None,
+        dtype: str = "float32",
+        shared: bool = False,
     ) -> Case:
         models = []
         for _ in range(size):
@@ -50,11 +67,13 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             models.append((weights, [common.tensor(values) for values in statistics]))
         holds = f"{len(shapes)} parameters{', one of them frozen' if frozen is not None else ''}"
         label = f"{ranks(size)}, {holds}{' and 2 buffers' if buffers else ''}, {dtype}"
+        label += ", the first parameter in two layers" * shared
         trained = {"the list of which are trained": [index != frozen for index in range(len(shapes))]}
         wanted = named([*models[0][0], *models[0][1]], len(shapes)) | trained | {"model.training": False}
-        arguments = [(weights, statistics, frozen) for weights, statistics in models]
-        more = {"backend": "gloo", "tolerance": 0, "harness": state_after, "judge": _once}
-        return Case(label, arguments, [wanted] * size, **more, key="" if frozen is None else "frozen")
+        arguments = [(weights, statistics, frozen, shared) for weights, statistics in models]
+        more = {"backend": "gloo", "tolerance": 0, "harness": state_after, "judge": _one_broadcast_each}
+        key = "shared" if shared else "" if frozen is None else "frozen"
+        return Case(label, arguments, [wanted] * size, **more, key=key)
 
     yield case(world_size, [(3, 4), (3,)], buffers=False)
     yield case(world_size, [(8, 3, 3, 3), (8,), (), (10, 8)], buffers=False, dtype="float64")
@@ -62,23 +81,52 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     for size in fewer(world_size):
         dtype = str(rng.choice(["float16", "float32", "float64"]))
         yield case(size, [(int(rng.integers(1, 9)), 5), (0, 2), (5,)], dtype=dtype)
+    yield case(world_size, [(30, 20), (20,)], dtype="float64", shared=True)
+    another = case(world_size, [(2, 5), (4,), (3, 3)]).arguments
+    again = case(world_size, [(6, 2), (6,)])
+    again = after_another_call(again, another)
+    yield replace(again, label=f"{again.label}, after a call for a different model", key=AFTER_ANOTHER_CALL)
     yield case(world_size, [(300,), (500, 300)], frozen=1)
 
 
-def _once(outcome: Outcome) -> Finding | None:
-    case, events = outcome.case, outcome.run.events
-    weights, statistics, _ = case.arguments[0]
-    needed = sum(values.numel() * values.element_size() for values in (*weights, *statistics))
-    for rank in range(1, outcome.world_size):
-        received = sum(event.bytes for event in events if event.rank == rank and event.kind in ("recv", "collective"))
-        if received > 1.1 * needed + 8192:  # a pickled model says more than its numbers
-            words = "the tensors are right, but rank {rank} received {got:,} bytes; the model has {expected:,}"
-            return own("too-many-bytes", words, rank=rank, got=received, expected=needed)
+def _bytes_of_each(case: Case) -> list[int]:
+    """The bytes of each tensor of the model that has any number."""
+    weights, statistics, *_ = case.arguments[0]
+    return [values.numel() * values.element_size() for values in (*weights, *statistics) if values.numel()]
+
+
+def _one_broadcast_each(outcome: Outcome) -> Finding | None:
+    """Find what no tensor shows: other calls than broadcasts, or other vectors than the model's own tensors."""
+    needed = _bytes_of_each(outcome.case)
+    for rank in range(outcome.world_size):
+        events = [event for event in outcome.run.events if event.rank == rank and event.kind != "phase"]
+        others = {event.name for event in events} - {"broadcast"}
+        if others:
+            words = "the tensors are right, but rank {rank} called {got}; broadcast alone is enough"
+            return own("not-by-broadcast", words, rank=rank, got=min(others))
+        sent = [event.bytes for event in events if event.bytes]
+        if len(sent) != len(needed):
+            key = "too-many-broadcasts" if len(sent) > len(needed) else "too-few-broadcasts"
+            words = "the tensors are right, but rank {rank} made {got} broadcasts; the model has {expected} tensors"
+            return own(key, words, rank=rank, got=len(sent), expected=len(needed))
+        if Counter(sent) != Counter(needed):
+            words = "the tensors are right, but rank {rank} broadcast {got:,} bytes; its tensors have {expected:,}"
+            return own("other-bytes", words, rank=rank, got=sum(sent), expected=sum(needed))
     return None
 
 
 def _unlike_calls(case: Case, outcome: Outcome) -> bool:
     return len({collective_calls(outcome, rank) for rank in range(outcome.world_size)}) > 1
+
+
+def _buffers_travel(case: Case, outcome: Outcome) -> bool:
+    """Whether every rank broadcast as often as the model has tensors, and yet a buffer is not rank 0's."""
+    _, statistics, *_ = case.arguments[0]
+    buffers = [f"buffer {k}" for k in range(len(statistics))]
+    travelled = all(
+        collective_calls(outcome, rank, "broadcast") >= len(_bytes_of_each(case)) for rank in range(outcome.world_size)
+    )
+    return travelled and outcome.finding.where[0] in buffers
 
 
 EXERCISE = Exercise(
@@ -97,6 +145,11 @@ EXERCISE = Exercise(
         "For every tensor in `[*model.parameters(), *model.buffers()]`: `dist.broadcast(tensor, src=0)`, inside "
         "`torch.no_grad()`. Every rank makes the same calls in the same order.",
     ),
-    symptoms={"ranks make different calls": _unlike_calls},
-    praise=lambda outcome: f"{ranks(outcome.world_size)} hold rank 0's model, buffers and all",
+    symptoms={
+        "ranks make different calls": _unlike_calls,
+        "buffers travel and stay as they were": _buffers_travel,
+    },
+    praise=lambda outcome: (
+        f"{ranks(outcome.world_size)} hold rank 0's model, buffers and all; each tensor took one broadcast"
+    ),
 )

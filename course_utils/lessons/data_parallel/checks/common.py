@@ -15,7 +15,10 @@ def tensor(array: Any) -> "Tensor":
 
 
 def model_of(parameters: Sequence["Tensor"], buffers: Sequence["Tensor"] = ()) -> "nn.Module":
-    """A model that holds these parameters and buffers: the first of each itself, the others in modules within."""
+    """A model that holds these parameters and buffers: the first of each itself, the others in modules within.
+
+    The first buffer is not persistent, so a state dict doesn't hold it.
+    """
     from torch import nn
 
     first, *others = [nn.Parameter(values.clone()) for values in parameters]
@@ -25,5 +28,5 @@ def model_of(parameters: Sequence["Tensor"], buffers: Sequence["Tensor"] = ()) -
     model.layers[0].weights = nn.ParameterList(others)
     for index, values in enumerate(buffers):
         holder = model.layers[0] if index else model
-        holder.register_buffer(f"buffer_{index}", values.clone())
+        holder.register_buffer(f"buffer_{index}", values.clone(), persistent=index > 0)
     return model

@@ -8,6 +8,11 @@ def world_sizes(world_size: int) -> list[int]:
     return list(range(world_size, 0, -1))
 
 
+def all_listed(case: Case, outcome: Outcome) -> bool:
+    """Every rank returned a list or a tuple with an entry for each rank."""
+    return lists_returned(case, outcome) and all(len(result) == outcome.world_size for result in outcome.results)
+
+
 def lists_returned(case: Case, outcome: Outcome) -> bool:
     """Every rank returned a list or a tuple."""
     return all(type(result) in (list, tuple) for result in outcome.results)

@@ -6,7 +6,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.symptoms import nothing_returned
-from course_utils.lessons.first_steps.checks.common import lists_returned, world_sizes
+from course_utils.lessons.first_steps.checks.common import all_listed, world_sizes
 from course_utils.words import ranks
 
 
@@ -34,7 +34,7 @@ EXERCISE = Exercise(
     ),
     symptoms={
         "it is printed and not returned": _printed,
-        "each rank returns a list": lists_returned,
+        "each rank returns a number for every rank": all_listed,
     },
     praise=lambda outcome: "each rank returned the square of its own number",
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from course_utils.checks.cases import after_another_call
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, after_another_call
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.lessons.first_steps.checks.common import lists_returned, world_sizes
 from course_utils.words import ranks
@@ -29,11 +29,16 @@ def _names(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             "names with spaces, commas and ends of lines",
             [*_people(rng, world_size), *ODD][-world_size:],
         ),
-        ("", "names of 300 letters", [name.ljust(300, "a") for name in _people(rng, world_size)]),
+        ("long-names", "names of 300 letters", [name.ljust(300, "a") for name in _people(rng, world_size)]),
     ):
         yield Case(label, [(name,) for name in names], [names] * world_size, key=key)
     before, names = _people(rng, world_size), _people(rng, world_size)
-    again = Case("called once more, with other names", [(name,) for name in names], [names] * world_size)
+    again = Case(
+        "called once more, with other names",
+        [(name,) for name in names],
+        [names] * world_size,
+        key=AFTER_ANOTHER_CALL,
+    )
     yield after_another_call(again, [(f"{name} the elder",) for name in before])
 
 

@@ -89,6 +89,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     fitting, too_large = Model(10**9, 4, 1, 20 * GIGABYTE), Model(9 * 10**9, 4, 1, 20 * GIGABYTE)
     yield in_a_row(case(fitting), case(too_large))
     yield in_a_row(case(too_large), case(fitting))
+    yield in_a_row(case(fitting), case(replace(fitting, memory=5 * GIGABYTE)))
     yield case(Model(10**9, 1, 3, 20 * GIGABYTE), key="one-rank")
     yield case(Model(10**9, 4, 3, 6 * GIGABYTE, 3 * GIGABYTE))
     yield case(Model(1_060_000_000, 4, 1, 7_200_000_000))  # 7.42 GB

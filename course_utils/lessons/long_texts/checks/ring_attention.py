@@ -127,7 +127,7 @@ def _praise(outcome: Outcome) -> str:
     sent = sum(event.bytes for event in moves(outcome, 0))
     return (
         f"the same as in one process on {ranks(outcome.world_size)}; each sent {sent:,} bytes to its right, in "
-        f"{count(len(moves(outcome, 0)), 'message')}: so all keys and values went around once"
+        f"{count(len(moves(outcome, 0)), 'message')}, so all keys and values went around once"
     )
 
 

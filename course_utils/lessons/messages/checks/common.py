@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from course_utils.checks.cases import AFTER_ANOTHER_CALL
 from course_utils.checks.exercise import Case
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-CALLED_AGAIN, ANOTHER_SENDER, OTHER_ROOT = "called-again", "another-sender", "other-root"
+CALLED_AGAIN, ANOTHER_SENDER, OTHER_ROOT = AFTER_ANOTHER_CALL, "another-sender", "other-root"
 """Keys of cases."""
 TAGS = range(128)  # whatever tag a receive names, a message of that tag is waiting
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
@@ -50,7 +51,8 @@ def called_again(case: Case, before: Sequence[Any]) -> Case:
 def in_two_calls(case: Case) -> Case:
     """The same case after a call whose result, if any, is returned with this one's."""
     label = f"{case.label}, called again"
-    return dataclasses.replace(case, label=label, key=CALLED_AGAIN, cost=None, harness=both_calls)
+    calls = ("in its first call", "in its second call")
+    return dataclasses.replace(case, label=label, key=CALLED_AGAIN, cost=None, harness=both_calls, calls=calls)
 
 
 def beside_another_sender(case: Case) -> Case:
@@ -70,13 +72,6 @@ def turned_round(given: np.ndarray | float | None) -> np.ndarray | float | None:
     if isinstance(given, np.ndarray):
         return given[::-1].copy()
     return None if given is None else -given
-
-
-def in_used_memory(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray, *arguments: Any) -> Any:
-    """Call the learner's function where a new array holds something else than the vector, by chance, which it may."""
-    used = [np.full_like(vector, 777) for _ in range(16)]
-    del used
-    return function(comm, vector, *arguments)
 
 
 def with_an_early_message(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray | None, other: int) -> Any:

@@ -1,11 +1,13 @@
 """The check of `exchange_without_deadlock`: the partner's vector, in one round, whatever the size."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_utils.checks.cases import fewer
+from course_utils.checks.cases import fewer, in_a_row
+from course_utils.checks.compare import difference, kind_of
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import completed
@@ -15,11 +17,13 @@ from course_utils.lessons.messages.checks.common import (
     LEAST,
     beside_another_sender,
     called_again,
-    in_used_memory,
     random_vector,
     turned_round,
 )
 from course_utils.words import count, ranks
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 LONG = 100_003  # 800 KB of float64: far more than MPI keeps for a receiver that is not there yet
 
@@ -54,7 +58,9 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         yield case(drawn(world_size), int(rng.integers(2, 3000)), str(dtype))
     own_partners = case(range(world_size), 20)
     label = f"{own_partners.label}, each rank its own partner"
-    yield dataclasses.replace(own_partners, label=label, key="own-partner", harness=in_used_memory)
+    yield dataclasses.replace(
+        own_partners, label=label, key="own-partner", expected=None, harness=in_used_memory, judge=_copies
+    )
     for size in fewer(world_size):
         yield case(drawn(size), int(rng.integers(2, 1000)), str(rng.choice(DTYPES)))
     yield case(mirrored, 1, "float32")
@@ -62,16 +68,44 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield dataclasses.replace(beside_another_sender(case(mirrored, 12)), judge=None)
     again = case(mirrored, 12)
     yield called_again(again, [turned_round(theirs) for theirs in again.expected])
+    yield in_a_row(case(mirrored, 12, "float32"), case(mirrored, 12))
+    yield in_a_row(case(mirrored, 40), case(drawn(world_size), 30))
     yield case(mirrored, LONG)
+
+
+def in_used_memory(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray, partner: int) -> tuple:
+    """Call the learner's function where a new array holds something else than the vector, by chance, which it may.
+
+    Returns what it returned, and whether that is in the vector's own memory.
+    """
+    used = [np.full_like(vector, 777) for _ in range(16)]
+    del used
+    found = function(comm, vector, partner)
+    return found, kind_of(found) == "array" and np.shares_memory(found, vector)
+
+
+def _copies(outcome: Outcome) -> Finding | None:
+    """What is wrong where each rank is its own partner and gets a copy."""
+    for rank, (found, is_shared) in enumerate(outcome.results):
+        if wrong := difference(rank, found, outcome.case.arguments[rank][0], 0.0):
+            return wrong
+        if is_shared:
+            words = "{who} returned its own array, and not a copy: whoever changes one changes both"
+            return own("its-own-array", words, rank=rank)
+    return None
 
 
 def _all_completed(outcome: Outcome) -> Finding | None:
     for rank, (_, partner) in enumerate(outcome.case.arguments):
         if partner != rank and not (completed(outcome, rank, "send") and completed(outcome, rank, "recv")):
             return own(
-                "never-completed", "the result arrived, but rank {rank} did not complete one of its messages", rank=rank
+                "never-completed", "the result arrived, but {who} did not complete one of its messages", rank=rank
             )
     return None
+
+
+def _too_many_messages(case: Case, outcome: Outcome) -> bool:
+    return outcome.run is not None and outcome.run.messages > outcome.world_size
 
 
 EXERCISE = Exercise(
@@ -88,5 +122,6 @@ EXERCISE = Exercise(
         "Make room with `incoming = np.empty_like(vector)`. Start `request = comm.Irecv(incoming, source=partner)`, "
         "then call `comm.Send(vector, dest=partner)`, and then `request.Wait()`. Return `incoming`.",
     ),
+    symptoms={"there are more messages than vectors": _too_many_messages},
     praise=lambda outcome: f"{ranks(outcome.world_size)} swapped vectors of any size in {outcome.run.rounds} round",
 )

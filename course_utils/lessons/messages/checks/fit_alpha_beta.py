@@ -4,7 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.exercise import Case, Exercise
+from course_utils.checks.cases import in_a_row
+from course_utils.checks.exercise import Case, Exercise, Outcome
+
+PARTS = "alpha", "beta"
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -17,7 +20,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             beta, alpha = map(float, np.polyfit(sizes, seconds, 1, w=1 / seconds))
         given = (sizes.tolist(), seconds.tolist()) if as_list else (sizes, seconds)
         key = key or ("noisy" if noise else "")
-        return Case(label, [given], [(alpha, beta)], with_comm=False, tolerance=1e-6, key=key)
+        return Case(label, [given], [(alpha, beta)], with_comm=False, tolerance=1e-6, key=key, parts=PARTS)
 
     def below_zero() -> Case:
         """Points on a line that begins below zero: the rate of long messages is lower than that of short ones."""
@@ -29,10 +32,12 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             [(alpha, beta)],
             with_comm=False,
             tolerance=1e-6,
+            key="below-zero",
+            parts=PARTS,
         )
 
     powers = 4 ** np.arange(12)
-    yield case("points on a line", powers)
+    yield case("points on a line", powers, key="on-a-line")
     long_ones = 10**6 + np.sort(rng.permutation(10**4)[:12])
     yield case("long messages of nearly one size", long_ones, key="nearly-one-size")
     yield case("noisy points", powers, noise=0.15)
@@ -43,6 +48,13 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case("noisy points, seconds to hours for a message", powers, noise=0.1, slower=1e6)
     yield case("noisy points, sizes that are means", powers + 0.25, noise=0.1)
     yield below_zero()
+    yield in_a_row(case("noisy points", powers, noise=0.1), case("noisy points", powers, noise=0.1))
+    yield in_a_row(case("noisy points", powers, noise=0.1), case("noisy points", powers[3:], noise=0.1))
+
+
+def _one_is_wrong(case: Case, outcome: Outcome) -> bool:
+    """Whether points on a line give another line."""
+    return case.key == "on-a-line" and outcome.finding.where in ((0,), (1,))
 
 
 EXERCISE = Exercise(
@@ -60,5 +72,6 @@ EXERCISE = Exercise(
         "equation, and `b = np.ones(len(t))` has the right-hand sides. The first thing that `np.linalg.lstsq(A, b)` "
         "returns is alpha and beta.",
     ),
+    symptoms={"points on a line give another line": _one_is_wrong},
     praise=lambda outcome: "alpha and beta are right, for points exactly on a line and for noisy ones",
 )

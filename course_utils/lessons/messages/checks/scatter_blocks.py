@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_utils.checks.cases import fewer
+from course_utils.checks.cases import fewer, in_a_row
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.lessons.messages.checks.common import (
@@ -20,6 +20,7 @@ from course_utils.lessons.messages.checks.common import (
     root_text,
     turned_round,
 )
+from course_utils.trace.wait_graph import Send, single_needs
 from course_utils.words import count, ranks
 
 WHOLE = ("bcast", "ibcast", "allgather", "allgatherv", "alltoall")
@@ -62,6 +63,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     again = case(world_size, 3 * world_size, 0)
     before = np.array_split(turned_round(_vector(again)), world_size)
     yield called_again(again, before)
+    yield in_a_row(case(world_size, 3 * world_size, 0, "float32"), case(world_size, 3 * world_size, 0))
+    yield in_a_row(case(world_size, 5 * world_size + 2, 0), case(world_size, 3 * world_size + 1, 0))
     for dtype in rng.permutation(DTYPES):
         yield case(world_size, 20_002, int(rng.integers(world_size)), str(dtype))
 
@@ -81,13 +84,20 @@ def _once_as_a_buffer(outcome: Outcome) -> Finding | None:
     for event in events:
         everywhere = event.kind == "collective" and event.name.lower() in WHOLE
         if everywhere and event.bytes >= size and outcome.world_size > 1:
-            words = "the blocks are right, but {call} brought all {size} bytes to every rank"
+            words = "the blocks are right, but {call} sent the whole vector, {size:,} bytes, to every rank"
             return own("whole-vector-to-all", words, call=event.name, size=size)
         if event.name[:1].islower() and event.kind in ("send", "collective"):
             return own(
                 "pickled", "the blocks are right, but {call} pickled them; send them as a buffer", call=event.name
             )
     return None
+
+
+def _sends_to_itself(case: Case, outcome: Outcome) -> bool:
+    """Whether a rank waits in a send to itself."""
+    waiting = [reply for reply in outcome.attempt.replies if reply.kind == "interrupted"]
+    needs = [(reply.rank, need) for reply in waiting for need in single_needs(reply.need)]
+    return any(isinstance(need, Send) and need.message.peer == rank for rank, need in needs)
 
 
 EXERCISE = Exercise(
@@ -106,6 +116,7 @@ EXERCISE = Exercise(
         "Then all call `comm.Scatterv(what, block, root=root)`, in which `what` is [vector, counts] on the root and "
         "None on the other ranks.",
     ),
+    symptoms={"a rank sends to itself": _sends_to_itself},
     praise=lambda outcome: (
         f"{len(_vector(outcome.case))} numbers on {ranks(outcome.world_size)}, in blocks as equal as possible, and "
         "each number was sent once"

@@ -1,13 +1,17 @@
 """The check of `tree_broadcast`: the root's vector in every rank's array, in ⌈log₂ P⌉ rounds and P − 1 messages."""
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from course_utils.checks.cases import fewer
-from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
+from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise, Outcome
+from course_utils.checks.finding import Kind
 from course_utils.checks.symptoms import completed
 from course_utils.lessons.messages.checks.common import (
+    CALLED_AGAIN,
     DTYPES,
     HEADERS,
     LEAST,
@@ -19,6 +23,9 @@ from course_utils.lessons.messages.checks.common import (
     root_text,
 )
 from course_utils.words import count, ranks
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -51,7 +58,16 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 0, 0)
     yield beside_another_sender(case(world_size, 12, 0))
     yield in_two_calls(case(world_size, 12, world_size - 1))
+    again = case(world_size, 30, world_size - 1)
+    label = f"{again.label}, after a longer vector of rank 0"
+    yield dataclasses.replace(again, label=label, key=CALLED_AGAIN, cost=None, harness=after_a_longer_vector)
     yield case(world_size, 100_003, int(rng.integers(world_size)))
+
+
+def after_a_longer_vector(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray, root: int) -> object:
+    """Call the learner's function after a call with another root, another length and other numbers."""
+    function(comm, np.arange(len(vector) + 20, dtype="float32") + comm.rank, 0)
+    return function(comm, vector, root)
 
 
 def _unchanged(outcome: Outcome) -> list[int]:
@@ -64,11 +80,16 @@ def _unchanged(outcome: Outcome) -> list[int]:
 
 
 def _left_out(case: Case, outcome: Outcome) -> bool:
-    return any(completed(outcome, rank, "recv") == 0 for rank in _unchanged(outcome))
+    all_returned = not any(result is NO_RESULT for result in outcome.results)
+    return all_returned and any(completed(outcome, rank, "recv") == 0 for rank in _unchanged(outcome))
 
 
 def _elsewhere(case: Case, outcome: Outcome) -> bool:
     return any(completed(outcome, rank, "recv") > 0 for rank in _unchanged(outcome))
+
+
+def _not_a_power_of_two(case: Case, outcome: Outcome) -> bool:
+    return case.key == "not-a-power-of-two" and outcome.finding.kind != Kind.ROUNDS
 
 
 def _short_messages(case: Case, outcome: Outcome) -> bool:
@@ -100,6 +121,7 @@ EXERCISE = Exercise(
         "from (rank − step) % P.",
     ),
     symptoms={
+        "P is not a power of two": _not_a_power_of_two,
         "a rank receives nothing": _left_out,
         "what is received goes elsewhere": _elsewhere,
         "messages are shorter than the vector": _short_messages,

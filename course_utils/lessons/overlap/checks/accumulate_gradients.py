@@ -10,7 +10,7 @@ from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import collectives
 from course_utils.checks.torch_cases import averaging_hook, drawn, marked
 from course_utils.lessons.overlap.checks.common import mean_of
-from course_utils.words import count, ranks
+from course_utils.words import count, join, ranks
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -18,12 +18,18 @@ if TYPE_CHECKING:
 CLASSES = 3
 OF_THE_MODULE = ("broadcast", "all_gather")
 """What DistributedDataParallel sends besides gradients: that all ranks have one network, and its parts in one order."""
-LOSS, RAN = "the loss", "what ran"
+LOSS = "the loss"
+FORWARD, BACKWARD = "forward", "backward"
 AVERAGED = "the bytes that the module has averaged"
 Batches = Sequence[tuple["Tensor", "Tensor"]]
 
 
-def network(weights: Sequence["Tensor"], note: Callable[[str], None] = lambda words: None) -> "nn.Module":
+def ran_in_step(number: int) -> str:
+    """Under this name a harness gives what ran in a step, in order: pairs of a pass and its number of examples."""
+    return f"the passes of step {number}"
+
+
+def network(weights: Sequence["Tensor"], note: Callable[[tuple], None] = lambda what: None) -> "nn.Module":
     """A network of two layers with these weights; it notes how many examples go forward, and each way back."""
     from torch import nn
 
@@ -33,8 +39,8 @@ def network(weights: Sequence["Tensor"], note: Callable[[str], None] = lambda wo
             self.first, self.second = (nn.Parameter(values.clone()) for values in weights)
 
         def forward(self, x: "Tensor") -> "Tensor":
-            note(f"{len(x)} forward")
-            return marked((x @ self.first).tanh() @ self.second, lambda: note("backward"))
+            note((FORWARD, len(x)))
+            return marked((x @ self.first).tanh() @ self.second, lambda: note((BACKWARD, 0)))
 
     return NotedNetwork()
 
@@ -55,7 +61,7 @@ def gradients_after(function: Callable, weights: Sequence["Tensor"], steps: Sequ
         module.zero_grad()
         ran.clear()
         loss = function(module, batches)
-        found[f"{RAN} (step {number})"] = list(ran)
+        found[ran_in_step(number)] = list(ran)
         for name, parameter in module.module.named_parameters():
             found[f"the gradient of `{name}` (step {number})"] = (
                 None if parameter.grad is None else parameter.grad.clone()
@@ -69,9 +75,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         """sizes: for each rank the examples of its micro-batches; kind: what these stand in."""
         weights = [drawn(rng, 4, 5, dtype=dtype), drawn(rng, 5, CLASSES, dtype=dtype)]
         given = [(weights, [kind(_batch(rng, n, dtype) for n in each) for _ in range(steps)]) for each in sizes]
-        alike = "each " if len(sizes) > 1 and len({tuple(each) for each in sizes}) == 1 else ""
-        every = alike + " and ".join(str(list(each)) for each in (sizes[:1] if alike else sizes))
-        label = f"{ranks(len(sizes))} with micro-batches of {every} examples, {count(steps, 'step')}, {dtype}"
+        alike = len({tuple(each) for each in sizes}) == 1
+        parts = [_examples_text(each) for each in (sizes[:1] if alike else sizes)]
+        every = f"each with {parts[0]}" if alike and len(sizes) > 1 else f"with {', '.join(parts)}"
+        label = f"{ranks(len(sizes))}, {every}, {count(steps, 'step')}, {dtype}"
         label += ", one and the same" * (kind is over_and_over)
         more = {"backend": "gloo", "harness": gradients_after, "judge": _sent_once}
         return Case(label, given, expected(given), **more, key="one-batch" if kind is over_and_over else "")
@@ -92,6 +99,12 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([[int(n) for n in rng.integers(1, 9, 4)]] * world_size)
 
 
+def _examples_text(sizes: Sequence[int]) -> str:
+    """What a rank has, in words."""
+    noun = "micro-batch" if len(sizes) == 1 else "micro-batches"
+    return f"{noun} of {join(list(map(str, sizes)))} examples"
+
+
 def _batch(rng: np.random.Generator, n: int, dtype: str) -> tuple["Tensor", "Tensor"]:
     import torch
 
@@ -104,44 +117,71 @@ def expected(given: Sequence[tuple]) -> list[dict]:
     from torch.nn.functional import cross_entropy
 
     found: list[dict] = [{} for _ in given]
+    ran_in = [ran_in_step(number) for number in range(len(given[0][1]))]
     for number in range(len(given[0][1])):
         gradients, losses = [], []
-        for rank, (weights, steps) in enumerate(given):
+        for weights, steps in given:
             module = network(weights)
             x, y = (torch.cat(parts) for parts in zip(*steps[number], strict=True))
             loss = cross_entropy(module(x), y)
             loss.backward()
             gradients.append([parameter.grad for parameter in module.parameters()])
             losses.append(_number(loss))
-            ran = [words for x, _ in steps[number] for words in (f"{len(x)} forward", "backward")]
-            found[rank][f"{RAN} (step {number})"] = ran
         means = dict(zip(("first", "second"), mean_of(gradients), strict=True))
         for result, loss in zip(found, losses, strict=True):
             result |= {f"the gradient of `{name}` (step {number})": mean for name, mean in means.items()}
             result[f"{LOSS} (step {number})"] = loss
-    return [result | {AVERAGED: ...} for result in found]
+    return [result | {AVERAGED: ...} | dict.fromkeys(ran_in, ...) for result in found]
 
 
-def _number(loss: "Tensor") -> float | np.float32:
-    """As exact as the network's dtype."""
-    return loss.item() if "64" in str(loss.dtype) else np.float32(loss.item())
+def _number(loss: "Tensor") -> np.float32:
+    """As exact as single precision, in which an answer may add up the losses of any network."""
+    return np.float32(loss.item())
 
 
 def _bytes(case: Case) -> int:
     return sum(values.numel() * values.element_size() for values in case.arguments[0][0])
 
 
+def _wrong_passes(outcome: Outcome) -> Finding | None:
+    """Find what no gradient shows: passes of other sizes than the micro-batches, or in a different order."""
+    for rank, result in enumerate(outcome.results):
+        for number, batches in enumerate(outcome.case.arguments[rank][1]):
+            ran, sizes = result[ran_in_step(number)], [len(x) for x, _ in batches]
+            forward = [examples for name, examples in ran if name == FORWARD]
+            if forward != sizes:
+                words = (
+                    "the gradients are right, but {who} computed forward passes of {got} examples; expected {expected}"
+                )
+                return own("other-forward-passes", words, rank=rank, got=_listed(forward), expected=_listed(sizes))
+            names = [name for name, _ in ran]
+            if names != [FORWARD, BACKWARD] * len(sizes):
+                words = (
+                    "the gradients are right, but not every forward pass of {who} was followed by its backward pass "
+                    "before the next forward pass began"
+                )
+                return own("passes-not-in-pairs", words, rank=rank)
+    return None
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return join(list(map(str, sizes))) or "no"
+
+
 def _sent_once(outcome: Outcome) -> Finding | None:
+    if wrong := _wrong_passes(outcome):
+        return wrong
     needed, steps = _bytes(outcome.case), len(outcome.case.arguments[0][1])
     for rank, result in enumerate(outcome.results):
         sent = sum(call.bytes for call in collectives(outcome, rank) if call.name not in OF_THE_MODULE)
         if sent != needed * steps:
             words = (
-                "the gradients are right, but rank {rank} sent {got:,} bytes in {steps}; its gradients have {needed:,}"
+                "the gradients are right, but rank {rank} sent {got:,} bytes of gradients in {steps}; "
+                "they have {needed:,} in each step"
             )
             return own("not-once", words, rank=rank, got=sent, steps=count(steps, "step"), needed=needed)
         if result[AVERAGED] != sent:
-            left = "{got:,} of their {sent:,} bytes left during a backward pass of rank {rank}"
+            left = "only {got:,} of their {sent:,} bytes were sent during a backward pass of rank {rank}"
             return own(
                 "not-in-the-backward-pass",
                 f"the gradients are right, but {left}",

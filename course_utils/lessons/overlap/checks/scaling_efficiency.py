@@ -22,14 +22,17 @@ NO_SENSE = (
 
 def of_both_kinds(function: Callable, *numbers: float) -> dict[str, float]:
     """The learner's efficiency in strong and in weak scaling."""
-    return {kind: function(*numbers, kind) for kind in ("strong", "weak")}
+    return {f"the efficiency in {kind} scaling": function(*numbers, kind) for kind in ("strong", "weak")}
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(serial: float, together: float, size: int, key: str = "") -> Case:
         """Shares of all seconds, in ranks × seconds: of use, and spent."""
         label = f"alone {serial:.4g} s, {ranks(size)} together {together:.4g} s"
-        wanted = {kind: useful / (size * together) for kind, useful in (("strong", serial), ("weak", serial * size))}
+        wanted = {
+            f"the efficiency in {kind} scaling": useful / (size * together)
+            for kind, useful in (("strong", serial), ("weak", serial * size))
+        }
         given = (serial, together, size)
         return Case(label, [given], [wanted], with_comm=False, tolerance=1e-12, harness=of_both_kinds, key=key)
 
@@ -62,7 +65,7 @@ EXERCISE = Exercise(
         "would one rank have needed for the same work?",
         "You pay for world_size · seconds_together. One rank would have needed seconds_alone for the same work in "
         "strong scaling, and world_size · seconds_alone in weak scaling. Before you divide, raise a ValueError if "
-        "`kind` is unknown or a number is not greater than zero.",
+        "`kind` is unknown, or a number is zero or negative.",
     ),
     praise=lambda outcome: "strong and weak scaling are right, and what makes no sense is rejected",
 )

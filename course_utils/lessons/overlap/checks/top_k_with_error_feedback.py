@@ -78,7 +78,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(1, 1)
     yield case(6, 6)
     yield case(6, 9, key="k-above-n")
-    yield case(6, 0)
+    yield case(6, 0, key="k-0")
     equal = torch.tensor([2.0, -2.0, 2.0, -2.0, 1.0])
     larger = torch.tensor([1.0, 1.0, -1.0, 3.0, 1.0])
     more = "", ", all of them 0", ", and a larger one behind the first"

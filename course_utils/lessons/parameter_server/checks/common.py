@@ -1,10 +1,19 @@
 """What the checks of lesson 8 share: findings about the messages of a run, which no result shows."""
 
-from course_utils.checks.exercise import Outcome
+from dataclasses import replace
+
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, after_another_call
+from course_utils.checks.exercise import Case, Outcome
 from course_utils.checks.finding import Finding, own
 
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
 HEADERS = 1024  # bytes that a pickle may add to its numbers
+
+
+def after_a_different_call(before: Case, case: Case) -> Case:
+    """Return a case whose function was called before with the arguments of `before`: other lengths, rates, numbers."""
+    again = after_another_call(case, before.arguments)
+    return replace(again, label=f"{case.label}, after a call with a longer vector", key=AFTER_ANOTHER_CALL)
 
 
 def called(outcome: Outcome, *names: str) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding
-from course_utils.lessons.parameter_server.checks.common import LEAST, called, sums_alone
+from course_utils.lessons.parameter_server.checks.common import LEAST, after_a_different_call, called, sums_alone
 from course_utils.words import count, ranks
 
 
@@ -51,6 +51,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     for length in (1, 0):
         yield case(of([3, 1, 4, 1]), length)
     yield after_another_call(case(of([5, 2, 8]), 9))
+    yield after_a_different_call(case(of([3, 1, 4]), 11), case(of([2, 7, 1]), 6))
     yield case(of([700, 20, 300, 90]), 50_001, "float32")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import NO_RESULT, Case, Cost, Exercise, Outcome
-from course_utils.lessons.parameter_server.checks.common import LEAST, weights_once
+from course_utils.lessons.parameter_server.checks.common import LEAST, after_a_different_call, weights_once
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     for length in (1, 0):
         yield case(of([2]), length)
     yield after_another_call(case(of([2, 1]), 8))
+    yield after_a_different_call(case(of([1, 2]), 11), case(of([2, 1]), 6))
     yield case(of([4]), 50_001, "float32", seconds=0.002)
 
 

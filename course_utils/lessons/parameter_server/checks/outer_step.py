@@ -7,13 +7,14 @@ import numpy as np
 
 from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import Case, Cost, Exercise
-from course_utils.lessons.parameter_server.checks.common import LEAST, weights_once
+from course_utils.lessons.parameter_server.checks.common import LEAST, after_a_different_call, weights_once
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 DEFAULTS = {"rate": 0.7, "momentum": 0.9}
+ARRAYS = ("`parameters`", "`started`", "`velocity`")
 
 
 def called_so(
@@ -23,9 +24,13 @@ def called_so(
     started: np.ndarray,
     velocity: np.ndarray,
     settings: dict[str, float],
-) -> None:
-    """Call the learner's function; what the docstring has as a default is left out where a case leaves it out."""
+) -> dict[str, np.ndarray]:
+    """Call the learner's function and return its three arrays by name.
+
+    What the docstring has as a default is left out where a case leaves it out.
+    """
     function(comm, parameters, started, velocity, **settings)
+    return dict(zip(ARRAYS, (parameters, started, velocity), strict=True))
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -45,13 +50,15 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         own = [(started + rng.standard_normal(length)).astype(dtype) for _ in range(size)]
         weights, moved = by_hand(own, started, velocity, **(DEFAULTS if settings is None else settings))
         weights, moved = weights.astype(dtype), moved.astype(dtype)
-        settings_text = "rate and momentum of the docstring" if settings is None else f"{settings}"
+        named = " and ".join(f"{name} {value}" for name, value in (settings or {}).items())
+        settings_text = named or "rate and momentum of the docstring"
         label = f"{ranks(size)}, {count(length, f'{dtype} number')}, {settings_text}{about}"
         arguments = [(local_weights, started.copy(), velocity.copy(), settings or {}) for local_weights in own]
-        expected = [{0: weights, 1: weights, 2: moved}] * size
+        expected = [dict(zip(ARRAYS, (weights, weights, moved), strict=True))] * size
         cost = Cost(messages=0, collectives=1 if size > 1 else None)
         more = {"tolerance": 1e-10 if dtype == "float64" else 1e-4, "harness": called_so, "judge": weights_once}
-        return Case(label, arguments, expected_arguments=expected, cost=cost, **more)
+        key = "defaults" if settings is None else ""
+        return Case(label, arguments, expected, may_change=(0, 1, 2), cost=cost, key=key, **more)
 
     def drawn() -> dict[str, float]:
         return {"rate": round(float(rng.uniform(0.3, 0.9)), 2), "momentum": round(float(rng.uniform(0.4, 0.8)), 2)}
@@ -65,6 +72,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size, 40, drawn(), dtype="float32")
     yield case(world_size, 1, drawn())
     yield after_another_call(case(world_size, 7, drawn()))
+    yield after_a_different_call(case(world_size, 11, drawn()), case(world_size, 6, drawn()))
     yield case(world_size, 50_001, drawn(), dtype="float32")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from course_utils.checks.cases import after_another_call, fewer
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind, own
-from course_utils.lessons.parameter_server.checks.common import LEAST
+from course_utils.lessons.parameter_server.checks.common import LEAST, after_a_different_call
 from course_utils.lessons.parameter_server.server import SERVER
 from course_utils.words import count, ranks
 
@@ -44,6 +44,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     for length in (1, 0):
         yield case(world_size, length)
     yield after_another_call(case(world_size, 12))
+    yield after_a_different_call(case(world_size, 21, "float32"), case(world_size, 8))
     yield case(world_size, 100_003, "float32")
 
 

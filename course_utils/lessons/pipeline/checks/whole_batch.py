@@ -90,7 +90,8 @@ def in_a_pipeline(function: Callable, comm: Any, given: dict[str, Any]) -> dict[
     def loss(output: "Tensor", index: int) -> "Tensor":
         return _share(output, ys[index], sum(given["splits"]))
 
-    losses, gradients = {}, {}
+    losses: list[Any] = []
+    gradients = {}
     handed = {"schedule": schedule, "stages": mine, "micro_batches": xs}
     before, settings = copy.deepcopy({**handed, "stages": list(mine)}), _settings(mine, xs)
     if given["before"]:  # another batch first, of which nothing may stay
@@ -98,16 +99,23 @@ def in_a_pipeline(function: Callable, comm: Any, given: dict[str, Any]) -> dict[
         for part in mine.values():
             part.zero_grad()
         ran.clear()
-    for call in range(given["calls"]):
+    for _ in range(given["calls"]):
         more = (noted_pace,) if given["pace"] else ()
-        losses[f"call {call + 1}"] = function(comm, schedule, mine, xs, loss, *more)
+        losses.append(function(comm, schedule, mine, xs, loss, *more))
     for stage, part in mine.items():
         for name, parameter in part.named_parameters():
             gradient = None if parameter.grad is None else parameter.grad.detach().clone()
-            gradients[_parameter(stage, name)] = gradient
+            gradients[_parameter(stage, name)] = {GRADIENT: gradient}
     changed = [name for name, was in before.items() if is_changed(was, type(was)(handed[name]))]
     changed += [name for name, now in _settings(mine, xs).items() if settings[name] != now]
-    return {LOSS: losses, GRADIENT: gradients, RAN: {"passes": ran, "paced": paced, "changed": changed}}
+    return _losses(losses) | gradients | {RAN: {"passes": ran, "paced": paced, "changed": changed}}
+
+
+def _losses(losses: Sequence[Any]) -> dict[str, Any]:
+    """The losses of the calls, by name: "the loss", or "the loss of call 2"."""
+    if len(losses) == 1:
+        return {LOSS: losses[0]}
+    return {f"call {number}": {LOSS: loss} for number, loss in enumerate(losses, 1)}
 
 
 def _parameter(stage: int, name: str) -> str:
@@ -135,14 +143,14 @@ def expected(given: dict[str, Any], schedule: "Schedule") -> list[dict[str, Any]
     found: list[dict[str, Any]] = []
     for rank in range(len(schedule)):
         last = rank_of[max(rank_of)] == rank
-        losses = {f"call {call + 1}": number if last else 0.0 for call in range(given["calls"])}
+        losses = _losses([number if last else 0.0 for _ in range(given["calls"])])
         gradients = {
-            _parameter(stage, name): parameter.grad * given["calls"]
+            _parameter(stage, name): {GRADIENT: parameter.grad * given["calls"]}
             for stage, home in rank_of.items()
             if home == rank
             for name, parameter in parts[stage].named_parameters()
         }
-        found.append({LOSS: losses, GRADIENT: gradients, RAN: ...})
+        found.append(losses | gradients | {RAN: ...})
     return found
 
 

@@ -63,9 +63,10 @@ def speed_up_2(
     steps: int = 60,
     device: str = "cpu",
 ) -> list[float]:
-    """Train as `slow_2` does, with the same log on all ranks, but wait for the others only once.
+    """Train as `slow_2` does, with the same log on all ranks, but wait for the others less often.
 
-    At the end, all `3 * steps` numbers travel as one vector in a single all-reduce.
+    Nothing needs the numbers before the end, where all `3 * steps` can travel as one vector in a
+    single all-reduce.
 
     Args:
         x: inputs of shape (examples, 64), float32; the same on all ranks.

@@ -160,6 +160,7 @@ EXERCISE = Exercise(
         "times_mean is turned over": _turned_over,
     },
     praise=lambda outcome: (
-        f"{len(FRAMEWORKS)} frameworks, sums and means, with and without accumulated gradients: each step as it is"
+        f"every number is right for {len(FRAMEWORKS)} frameworks, with sums and with means, and with and without "
+        "accumulated gradients"
     ),
 )

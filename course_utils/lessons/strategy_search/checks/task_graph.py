@@ -5,7 +5,6 @@ Two graphs are the same where every task has to wait for the same others, direct
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from course_utils.lessons.strategy_search.checks.common import (
     malformed,
     shown,
 )
-from course_utils.lessons.strategy_search.graph.configurations import Strategy
+from course_utils.lessons.strategy_search.graph.configurations import Config, Strategy
 from course_utils.lessons.strategy_search.graph.operator_graph import OperatorGraph
 from course_utils.lessons.strategy_search.simulator.five_operators import HandCosts, five_operators
 from course_utils.lessons.strategy_search.simulator.program_steps import (
@@ -47,8 +46,8 @@ Row = list[Any]
 
 
 def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Row] | dict[str, Any]:
-    """Runs on a rank: the tasks of a second call as plain lists; `malformed` where it is something else."""
-    function(graph, copy(strategy), costs)
+    """Runs on a rank: the tasks as plain lists, after a call for a single device; `malformed` of anything else."""
+    function(graph, [Config()] * len(strategy), costs)
     tasks = function(graph, strategy, costs)
     if not isinstance(tasks, list | tuple) or isinstance(tasks, Task):
         return malformed(RETURNED_NOTHING if tasks is None else "no-tasks", shown=shown(tasks))
