@@ -353,9 +353,9 @@ def _browser() -> Probed:
 
 def _grading() -> Probed:
     """Whether `course grade` can run here, and how strictly."""
-    reason = (
-        "The system hides its processes, and the grader has to see them" if any(_watching()) else sandbox.obstacle()
-    )
+    is_hidden = any(_watching())
+    hidden = "The system hides its processes, and the grader has to see them"
+    reason = hidden if is_hidden else sandbox.obstacle()
     if reason is None:
         return Probed("grading", "`course grade` can run here, with each notebook in a sandbox", True)
     if not system.LINUX:
@@ -363,6 +363,6 @@ def _grading() -> Probed:
             "grading", "`course grade` runs on Linux alone, in a container of Linux for example", False, False
         )
     found = "`course grade` runs only with --trusted, which means without a sandbox"
-    if os.geteuid() == 0 and (any(_watching()) or sandbox.is_root()):
+    if os.geteuid() == 0 and (is_hidden or sandbox.is_root()):
         found = "`course grade` cannot run here: there is no sandbox, and root may not grade without it"
     return Probed("grading", f"{found}. {reason.rstrip('.')}", False, False, "Only teachers who grade need this")
