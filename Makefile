@@ -24,7 +24,7 @@ help:
 	@echo "make mutants          find mistakes that the checks overlook; takes minutes (MUTANTS=NAME)"
 	@echo "make notebooks        build notebooks, exercises and solutions from their src folders"
 	@echo "make notebooks-check  fail if a committed notebook differs from what its source gives"
-	@echo "make slides           build the slides, and a PDF of each deck if Chromium is installed"
+	@echo "make slides           build the slides and, if Chromium is installed, PDFs: slides, notes, handouts"
 	@echo "make site             run all lessons and build a website from them: site/build"
 	@echo "make times            run every page and print its seconds and its slowest cell (LESSONS='04 05')"
 	@echo "make clean            remove everything that was built here, .venv included; notebooks stay"

@@ -353,13 +353,16 @@ def _browser() -> Probed:
 
 def _grading() -> Probed:
     """Whether `course grade` can run here, and how strictly."""
-    if (reason := sandbox.obstacle()) is None:
+    is_hidden = any(_watching())
+    hidden = "The system hides its processes, and the grader has to see them"
+    reason = hidden if is_hidden else sandbox.obstacle()
+    if reason is None:
         return Probed("grading", "`course grade` can run here, with each notebook in a sandbox", True)
     if not system.LINUX:
         return Probed(
             "grading", "`course grade` runs on Linux alone, in a container of Linux for example", False, False
         )
     found = "`course grade` runs only with --trusted, which means without a sandbox"
-    if sandbox.is_root():
+    if os.geteuid() == 0 and (is_hidden or sandbox.is_root()):
         found = "`course grade` cannot run here: there is no sandbox, and root may not grade without it"
     return Probed("grading", f"{found}. {reason.rstrip('.')}", False, False, "Only teachers who grade need this")

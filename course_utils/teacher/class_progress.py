@@ -14,7 +14,7 @@ from course_utils.templates import render
 from course_utils.words import count, join
 
 FEWEST = 3
-"""So many have to have tried something before it is called hard."""
+"""So many have to have tried something before it is called hard, and in a large class a quarter of it."""
 _SHOWN = 10
 _MARK = "course_utils class"
 
@@ -79,7 +79,8 @@ class ClassProgress:
     @property
     def hardest(self) -> ExerciseCount | None:
         """The exercise that the smallest share of those who tried it have solved; None if all are solved."""
-        known = [exercise for exercise in self.exercises if exercise.begun >= FEWEST and exercise.tried]
+        enough = max(FEWEST, len(self.learners) // 4)
+        known = [exercise for exercise in self.exercises if exercise.begun >= enough and exercise.tried]
         return min(known, key=lambda exercise: exercise.solved / exercise.begun, default=None)
 
     @property
@@ -144,7 +145,9 @@ def sentences(found: ClassProgress) -> list[str]:
             f"{hardest.solved or 'none'} solved it."
         )
     if surprise := next((each for each in found.predictions if each.compared >= FEWEST), None):
-        lines.append(f"The biggest surprise is {surprise.name}: {surprise.hit} of {surprise.compared} predicted it.")
+        lines.append(
+            f"The biggest surprise is {surprise.name}: {surprise.hit} of {surprise.compared} predicted it right."
+        )
     return lines
 
 

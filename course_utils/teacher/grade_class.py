@@ -19,7 +19,7 @@ from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS
 from course_utils.teacher.grading import Mark
-from course_utils.teacher.handed_in.class_list import ClassList, Matching, Person, match, read_class_list
+from course_utils.teacher.handed_in.class_list import ClassList, ClassMatch, Person, match, read_class_list
 from course_utils.teacher.handed_in.hand_in_sentences import matching_lines, not_run_lines, refusal_text
 from course_utils.teacher.handed_in.hand_ins import HandIn, HandIns, Learner, find_hand_ins
 from course_utils.teacher.handed_in.portal_names import TITLES, Portal
@@ -40,7 +40,7 @@ from course_utils.teacher.similar_answers import alike_answers
 from course_utils.teacher.summary import alike_lines, summary, write_feedback
 
 MARKS = Path("marks.csv")
-_NOTHING = Matching({}, (), (), ())
+_NOTHING = ClassMatch({}, (), (), ())
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class _Papers:
         return learner_rows(self.lines, people, absent)
 
 
-def _names_in_tables(learners: Sequence[Learner], matching: Matching) -> dict[tuple[str, str], str]:
+def _names_in_tables(learners: Sequence[Learner], matching: ClassMatch) -> dict[tuple[str, str], str]:
     """Learner's key → a name that no other learner has: that of the class list, else that of the files."""
     names: dict[tuple[str, str], str] = {}
     whose: dict[str, object] = {}

@@ -49,7 +49,7 @@ class AlikeAnswers:
 
 
 @dataclass(frozen=True)
-class Shape:
+class AnswerShape:
     """An answer without the names that its author has chosen."""
 
     tree: str
@@ -62,7 +62,7 @@ def alike_answers(notebooks: Sequence[tuple[str, Path]]) -> list[AlikeAnswers]:
     Args:
         notebooks: a learner's name, and what this learner handed in. They are read in a process of their own.
     """
-    written: defaultdict[str, defaultdict[Shape, list[str]]] = defaultdict(lambda: defaultdict(list))
+    written: defaultdict[str, defaultdict[AnswerShape, list[str]]] = defaultdict(lambda: defaultdict(list))
     for learner, shapes in _read_all(notebooks):
         for exercise, shape in shapes.items():
             if shape.statements >= FEWEST_STATEMENTS and learner not in written[exercise][shape]:
@@ -79,7 +79,7 @@ def alike_answers(notebooks: Sequence[tuple[str, Path]]) -> list[AlikeAnswers]:
     return sorted(found, key=lambda alike: -alike.statements)
 
 
-def _read_all(notebooks: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, dict[str, Shape]]]:
+def _read_all(notebooks: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, dict[str, AnswerShape]]]:
     """Read notebooks in a process that they may break; then those after it are read by a new one."""
     left = list(notebooks)
     while left:
@@ -101,7 +101,7 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def shapes_in(notebook: Path) -> dict[str, Shape]:
+def shapes_in(notebook: Path) -> dict[str, AnswerShape]:
     """The shape of each answer of a notebook; nothing of it is run."""
     try:
         submission = read(notebook)
@@ -140,7 +140,7 @@ def known_shapes(exercise: str) -> frozenset[str]:
     return frozenset(trees)
 
 
-def shape_of(name: str, functions: Mapping[str, ast.stmt]) -> Shape:
+def shape_of(name: str, functions: Mapping[str, ast.stmt]) -> AnswerShape:
     """The shape of a function and of the functions of the notebook that it uses.
 
     Args:
@@ -151,7 +151,7 @@ def shape_of(name: str, functions: Mapping[str, ast.stmt]) -> Shape:
     renaming = _Renaming(used)
     trees = [renaming.visit(_plain(function)) for function in used.values()]
     statements = sum(isinstance(node, ast.stmt) for tree in trees for node in ast.walk(tree))
-    return Shape("\n".join(ast.dump(tree) for tree in trees), statements)
+    return AnswerShape("\n".join(ast.dump(tree) for tree in trees), statements)
 
 
 def _with_helpers(name: str, functions: Mapping[str, ast.stmt]) -> list[str]:

@@ -196,6 +196,7 @@ def test_without_a_sandbox_the_line_on_grading_says_what_is_left(monkeypatch, ro
     monkeypatch.setattr(
         diagnosis.sandbox, "obstacle", lambda: "`bwrap` is missing: `apt install bubblewrap` brings it."
     )
+    monkeypatch.setattr(diagnosis.os, "geteuid", lambda: 0 if root else 1000)
     monkeypatch.setattr(diagnosis.sandbox, "is_root", lambda: root)
     found = of("grading")
     assert not found.well and not found.needed and how in found.found and "apt install bubblewrap" in found.found

@@ -98,6 +98,7 @@ FOLDERS = [
     ({"04_messages.ipynb": EMPTY}, "week7", "week7/04_messages.ipynb"),
     ({"ada.zip": packed("exercises/04_messages.ipynb")}, "ada", "ada.zip/exercises/04_messages.ipynb"),
     ({"04_MESSAGES.IPYNB": EMPTY}, "week7", "week7/04_MESSAGES.IPYNB"),
+    ({"ada/04_messages.ipynb.txt": EMPTY}, "ada", "ada/04_messages.ipynb.txt"),
 ]
 
 

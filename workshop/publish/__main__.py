@@ -28,7 +28,7 @@ def read_arguments(arguments: list[str] | None) -> argparse.Namespace:
     task.add_argument("--run", action="store_true", help="run notebooks with checked outputs even if nothing changed")
     task = tasks.add_parser("check", help="compare the committed notebooks with what their sources give")
     task.add_argument("stems", nargs="*", metavar="STEM", help=text)
-    task = tasks.add_parser("slides", help="build the decks, and a PDF of each where Chromium is installed")
+    task = tasks.add_parser("slides", help="build the decks and, with Chromium, PDFs of slides, notes, handouts")
     task.add_argument("stems", nargs="*", metavar="STEM", help=text)
     task.add_argument("--out", type=Path, default=None, help="where to (default: slides/build)")
     task.add_argument("--no-pdf", action="store_true", help="leave the PDFs out")

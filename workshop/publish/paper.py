@@ -22,6 +22,7 @@ HEAD = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{tit
 body {{ margin: 0; font-family: "Source Sans Pro", "DejaVu Sans", Helvetica, sans-serif; line-height: 1.35 }}
 code {{ font-family: "DejaVu Sans Mono", monospace; font-size: .88em }}
 p {{ margin: .45em 0 }}
+mjx-container [stroke-width="0"] {{ stroke: none }} /* else a PDF draws a line around every letter */
 {style}
 </style>
 <script>MathJax = {{svg: {{fontCache: "local"}}, options: {{enableMenu: false}}}}</script>

@@ -62,7 +62,7 @@ class ClassList:
 
 
 @dataclass(frozen=True)
-class Matching:
+class ClassMatch:
     """Which learner is which person.
 
     Attributes:
@@ -143,7 +143,7 @@ def _bare_id(identifier: str) -> str:
     return found[1] if found else identifier
 
 
-def match(learners: Iterable[Learner], people: Sequence[Person]) -> Matching:
+def match(learners: Iterable[Learner], people: Sequence[Person]) -> ClassMatch:
     """Find each learner in the list: by id, else by login or e-mail, else by the whole name, else by a part of it."""
     found: dict[tuple[str, str], Person] = {}
     unknown, unclear = [], []
@@ -158,7 +158,7 @@ def match(learners: Iterable[Learner], people: Sequence[Person]) -> Matching:
     here = {id(person) for person in found.values()}
     maybe = {id(person) for _, several in unclear for person in several}
     absent = tuple(person for person in people if id(person) not in here | maybe)
-    return Matching(found, tuple(unknown), tuple(unclear), absent)
+    return ClassMatch(found, tuple(unknown), tuple(unclear), absent)
 
 
 def _fitting(learner: Learner, people: Sequence[Person]) -> Iterable[list[Person]]:

@@ -123,6 +123,11 @@ def list_file(file: Path, suffix: str, scratch: Path) -> Listing:
     return listing
 
 
+def is_called(name: str, suffix: str) -> bool:
+    """Whether a name ends so, also with what some browsers add when they save a page: `04_messages.ipynb.txt`."""
+    return name.casefold().endswith((suffix, f"{suffix}.txt", f"{suffix}.json"))
+
+
 def is_zip(file: Path) -> bool:
     """Whether it is called a zip, and is a plain file."""
     return file.suffix.casefold() == ".zip" and file.is_file() and not file.is_symlink()
@@ -132,7 +137,7 @@ def _add_file(listing: Listing, file: Path, parts: tuple[str, ...], suffix: str,
     if is_zip(file):
         _add_zip(listing, file, parts, suffix, scratch, 1, [MOST_BYTES])
         return
-    refusal = None if file.suffix.casefold() == suffix else Refusal.NO_NOTEBOOK
+    refusal = None if is_called(file.name, suffix) else Refusal.NO_NOTEBOOK
     with contextlib.suppress(OSError):
         listing.files.append(FoundFile(parts, file, refusal, file.lstat().st_mtime))
 
@@ -174,7 +179,7 @@ def _add_entry(
     left: list[int],
 ) -> None:
     inside = [part for part in name_of(entry).replace("\\", "/").split("/") if part not in ("", ".")]
-    parts = (*above, *inside)
+    parts = (*above, *(part for part in inside if part != ".."))
     outside = name_of(entry).startswith(("/", "\\")) or ".." in inside or (inside and inside[0].endswith(":"))
     if any(map(is_left_by_a_program, (part for part in inside if part != ".."))):
         listing.ignored += not entry.is_dir()
@@ -226,8 +231,7 @@ def _refusal_of(entry: zipfile.ZipInfo, suffix: str, left: int) -> Refusal | Non
     """Why an entry is not unpacked, as far as its header tells."""
     if stat.S_ISLNK(entry.external_attr >> 16):
         return Refusal.LINK
-    ending = Path(entry.filename).suffix.casefold()
-    if ending not in (suffix, ".zip") and not entry.is_dir():
+    if not is_called(entry.filename, suffix) and not is_called(entry.filename, ".zip") and not entry.is_dir():
         return Refusal.NO_NOTEBOOK
     if entry.flag_bits & _ENCRYPTED:
         return Refusal.ENCRYPTED

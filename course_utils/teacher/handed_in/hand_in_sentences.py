@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from course_utils.teacher.handed_in.class_list import Matching, Person
+from course_utils.syllabus import LESSONS
+from course_utils.teacher.handed_in.class_list import ClassMatch, Person
 from course_utils.teacher.handed_in.file_tree import Refusal
 from course_utils.teacher.handed_in.hand_ins import NOTEBOOK, HandIn, HandIns, Learner
 from course_utils.words import count, join
@@ -15,7 +16,7 @@ _SHOWN = 12
 def refusal_text(file: HandIn, learner: str) -> str:
     """Why a file is not run, and what to ask its learner for."""
     name = PurePath(file.name).name
-    notebook = f"{PurePath(file.own_name).stem}{NOTEBOOK}"
+    notebook = next((f"{lesson.stem}{NOTEBOOK}" for lesson in LESSONS if lesson.stem in file.own_name), "the notebook")
     match file.refusal:
         case Refusal.EMPTY_FOLDER:
             return f"{learner} handed in an empty folder. Ask for the notebook."
@@ -24,7 +25,7 @@ def refusal_text(file: HandIn, learner: str) -> str:
         case Refusal.BROKEN_ZIP:
             return f"{learner} handed in {name}, which is damaged and cannot be unpacked. Ask for the notebook again."
         case Refusal.OUTSIDE:
-            return f"{name} was not unpacked, because its path leads out of its zip. Ask {learner} for the notebook."
+            return f"{name} was not unpacked, because its path leads out of its zip. Ask for the notebook itself."
         case Refusal.LINK:
             return f"{learner} handed in {name}, which is a link and no file. Ask for the notebook itself."
         case Refusal.TOO_LARGE:
@@ -55,7 +56,7 @@ def not_run_lines(hand_ins: HandIns, called: dict[tuple[str, str], str]) -> list
     return lines
 
 
-def matching_lines(matching: Matching, list_name: str) -> list[str]:
+def matching_lines(matching: ClassMatch, list_name: str) -> list[str]:
     """Who was not found in the class list, and who of it is missing."""
     lines = []
     if matching.unknown:

@@ -46,6 +46,9 @@ _ILIAS_TIME = re.compile(r"(?P<time>(?:19|20)\d{12})_(?P<file>.+)", re.DOTALL)
 _REPEATED = re.compile(r"(?:-\d+| ?\(\d+\)|-Copy\d*|[ _-]copy(?: ?\d+)?| - Kopie(?: \(\d+\))?)$", re.IGNORECASE)
 """What browsers, JupyterLab and platforms add to a name that exists already."""
 
+_SAVED_AS = re.compile(r"\.ipynb\.(?:txt|json)$", re.IGNORECASE)
+"""What some browsers make of a notebook's ending."""
+
 
 @dataclass(frozen=True)
 class PortalName:
@@ -111,12 +114,12 @@ def _of_ilias(folder: re.Match[str], file: str) -> PortalName:
 
 def without_repetition(file: str) -> str:
     """The name of a file without what was added because there was one of that name: `04_messages (1).ipynb`."""
-    path = PurePath(file)
+    path = PurePath(_SAVED_AS.sub(".ipynb", file))
     return _REPEATED.sub("", path.stem) + path.suffix.casefold()
 
 
 def repetition(file: str) -> int:
     """The number in what was added: 2 for `04_messages (2).ipynb`, 0 for a name as the learner wrote it."""
-    added = _REPEATED.search(PurePath(file).stem)
+    added = _REPEATED.search(PurePath(_SAVED_AS.sub(".ipynb", file)).stem)
     digits = re.search(r"\d+", added[0]) if added else None
     return int(digits[0]) if digits else int(bool(added))
