@@ -152,11 +152,9 @@ def _one_all_reduce_each(outcome: Outcome) -> Finding | None:
         sent = [event.bytes for event in events if event.bytes]
         if len(sent) != len(needed):
             key = "too-many-all-reduces" if len(sent) > len(needed) else "too-few-all-reduces"
-            words = (
-                "the means are right, but rank {rank} made {got} all-reduces; the number of trained parameters is "
-                "{expected}"
-            )
-            return own(key, words, rank=rank, got=len(sent), expected=len(needed))
+            words = "the means are right, but rank {rank} made {calls}; the number of trained parameters is {expected}"
+            made = {"got": len(sent), "calls": count(len(sent), "all-reduce")}
+            return own(key, words, rank=rank, expected=len(needed), **made)
         if Counter(sent) != Counter(needed):
             words = "the means are right, but rank {rank} sent {got:,} bytes; its gradients have {expected:,}"
             return own("other-bytes", words, rank=rank, got=sum(sent), expected=sum(needed))

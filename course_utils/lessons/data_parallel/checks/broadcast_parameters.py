@@ -12,7 +12,7 @@ from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import collective_calls
 from course_utils.lessons.data_parallel.checks import common
-from course_utils.words import ranks
+from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -107,8 +107,9 @@ def _one_broadcast_each(outcome: Outcome) -> Finding | None:
         sent = [event.bytes for event in events if event.bytes]
         if len(sent) != len(needed):
             key = "too-many-broadcasts" if len(sent) > len(needed) else "too-few-broadcasts"
-            words = "the tensors are right, but rank {rank} made {got} broadcasts; the model has {expected} tensors"
-            return own(key, words, rank=rank, got=len(sent), expected=len(needed))
+            words = "the tensors are right, but rank {rank} made {calls}; the model has {expected} tensors"
+            made = {"got": len(sent), "calls": count(len(sent), "broadcast")}
+            return own(key, words, rank=rank, expected=len(needed), **made)
         if Counter(sent) != Counter(needed):
             words = "the tensors are right, but rank {rank} broadcast {got:,} bytes; its tensors have {expected:,}"
             return own("other-bytes", words, rank=rank, got=sum(sent), expected=sum(needed))
