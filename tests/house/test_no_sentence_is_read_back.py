@@ -33,6 +33,7 @@ EXCEPTIONS = {
     "course_utils/draw/wait_arrows.py: line": "breaks a line of a picture; decides nothing",
     "course_utils/lessons/gpu_nodes/checks/batch.py: SBATCH": "sbatch's own syntax",
     "course_utils/lessons/gpu_nodes/checks/batch.py: timed out": "sbatch's words",
+    "course_utils/lessons/gpu_nodes/checks/batch.py: login": "an option of the shell",
     "course_utils/lessons/gpu_nodes/nccl_says.py: comm": "NCCL's words",
     "course_utils/lessons/gpu_nodes/nccl_says.py: via P": "NCCL's words",
     "course_utils/lessons/gpu_nodes/tries.py: resumes after step": A_LOG,

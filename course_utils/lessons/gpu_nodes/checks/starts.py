@@ -115,7 +115,7 @@ def one_start(function: Callable, settings: Settings, start: Start) -> dict[str,
         seen[THERE] = ON_DISK if there else "not on the disk"
     if ended == FINISHED:
         seen |= {STEPS: result if result is None else result.steps, RESUMED: getattr(result, "resumed_at", None)}
-        losses = getattr(result, "the list of losses", None)
+        losses = getattr(result, "losses", None)
         seen[LOSSES] = [round(loss, 6) for loss in losses] if isinstance(losses, list) else losses
     return seen
 
