@@ -13,6 +13,7 @@ import struct
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from enum import EnumType
 from typing import Any
 
 import numpy as np
@@ -125,10 +126,12 @@ class _Writer:
         return ["tensor", name, parameter, bool(value.requires_grad), *self._array(numbers, 0)[1:]]
 
     def _of_course(self, value: Any, depth: int) -> list | None:
-        """Classes of the course that hold data: their names and their fields."""
+        """Classes of the course that hold data, with their names and their fields; members of its enumerations."""
         cls = type(value)
+        if isinstance(cls, EnumType):
+            return ["member", cls.__module__, cls.__qualname__, value.name] if _is_of_course(cls) else None
         fields = _fields(cls)
-        if fields is None or not cls.__module__.startswith("course_utils."):
+        if fields is None or not _is_of_course(cls):
             return None
         held = [(name, getattr(value, name)) for name in fields if hasattr(value, name)]
         attributes = [[name, self.write(value, depth + 1)] for name, value in held]
@@ -236,6 +239,10 @@ class _Reader:
         vars(made).update(values)
         return made
 
+    def member(self, module: str, name: str, member: str) -> Any:
+        cls = _course_class(_text(module), _text(name))
+        return cls[_text(member)] if isinstance(cls, EnumType) else foreign(_text(name))
+
     def course(self, module: str, name: str, attributes: list, depth: int) -> Any:
         cls: Any = _course_class(_text(module), _text(name))
         fields = _fields(cls) if cls else None
@@ -303,6 +310,7 @@ _READ: Mapping[str, Callable[[_Reader, list, int], Any]] = {
     "Size": lambda reader, parts, depth: _size(parts),
     "module": lambda reader, parts, depth: reader.module(parts[0], parts[1], parts[2], depth),
     "course": lambda reader, parts, depth: reader.course(parts[0], parts[1], parts[2:], depth),
+    "member": lambda reader, parts, depth: reader.member(*parts),
     "foreign": lambda reader, parts, depth: foreign(_text(*parts)),
 }
 
@@ -368,6 +376,10 @@ def _module_class(module: str, name: str) -> type | None:
         return None
     cls = getattr(sys.modules.get(module), name, None)
     return cls if isinstance(cls, type) and issubclass(cls, torch.nn.Module) else None
+
+
+def _is_of_course(cls: type) -> bool:
+    return cls.__module__.startswith("course_utils.")
 
 
 def _course_class(module: str, name: str) -> type | None:

@@ -20,6 +20,7 @@ LINUX_ALONE = {
     "course_utils.ranks.links.delay": "its switch, which runs without the course",
     "course_utils.teacher.sandbox": "the teacher's box is a tool of Linux; `obstacle` says so elsewhere",
     "course_utils.teacher.system_calls": "what such a box may ask the kernel for",
+    "course_utils.teacher.visible_files": "what such a box shows of the system's folders",
     "workshop.publish.slides": "the name of one of Chromium's options",
 }
 ASKS = re.compile(

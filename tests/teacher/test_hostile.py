@@ -16,6 +16,7 @@ import pytest
 
 from course_utils.checks import judge_submission
 from course_utils.checks.submission import read
+from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.reply import Reply
 from course_utils.syllabus import ROOT
@@ -315,6 +316,7 @@ def test_replies_come_back_as_they_were() -> None:
     assert torch.equal(back[1][0], tensors[0]) and back[1][1] is back[1][2] and back[1][3:] == tensors[3:]
     assert back[2](torch.ones(3)).tolist() == weights(torch.ones(3)).tolist()
     assert type(back[3][0]).__name__ == "builtin_function_or_method"
+    assert unpack_reply(0, pack(Reply(0, "returned", value=Result.WRONG))).value is Result.WRONG
 
 
 def test_a_reply_that_is_none_is_told_and_runs_nothing() -> None:
