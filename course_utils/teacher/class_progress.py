@@ -132,7 +132,7 @@ def read_class(paths: Sequence[Path]) -> ClassProgress:
                 learners.append(read_progress(file.file or Path(), file.learner.name))
             except CourseError as error:
                 unread.append(str(error))
-    unread += [f"{file.learner.name} sent {Path(file.name).name}, which holds no progress." for file in sent.refused]
+    unread += [f"{file.learner.name} sent {Path(file.name).name}, which holds no progress." for file in sent.rejected]
     return ClassProgress(tuple(sorted(learners, key=lambda learner: learner.name.casefold())), tuple(unread))
 
 

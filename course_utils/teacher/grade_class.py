@@ -20,7 +20,7 @@ from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS
 from course_utils.teacher.grading import Mark
 from course_utils.teacher.handed_in.class_list import ClassList, ClassMatch, Person, match, read_class_list
-from course_utils.teacher.handed_in.hand_in_sentences import matching_lines, not_run_lines, refusal_text
+from course_utils.teacher.handed_in.hand_in_sentences import matching_lines, not_run_lines, rejection_text
 from course_utils.teacher.handed_in.hand_ins import HandIn, HandIns, Learner, find_hand_ins
 from course_utils.teacher.handed_in.portal_names import TITLES, Portal
 from course_utils.teacher.handed_in.submission_times import submission_times
@@ -139,9 +139,9 @@ class _Papers:
         self.known = len(with_digests) - len(self.waiting)
         self.lines: list[MarkLine] = list(earlier)
         self.done = 0
-        for file in hand_ins.refused:
+        for file in hand_ins.rejected:
             if not any(line.learner == self.called[file.learner.key] for line in earlier):
-                verdict = f"{Result.WRONG} {refusal_text(file, self.called[file.learner.key])}"
+                verdict = f"{Result.WRONG} {rejection_text(file, self.called[file.learner.key])}"
                 self.add([Mark(file.name, "", Result.WRONG, verdict, boxed=boxed)], file)
 
     def add(self, marks: Iterable[Mark], file: HandIn, digest: str = "") -> None:

@@ -155,7 +155,7 @@ def test_make_help_lists_every_target_on_one_screen() -> None:
 def test_the_command_course_knows_what_is_named(document) -> None:
     from course_utils.cli import app
 
-    known = {command.callback.__name__ for command in app.registered_commands}
+    known = {command.name or command.callback.__name__ for command in app.registered_commands}
     assert set(re.findall(r"`(?:\.venv/bin/)?course ([a-z]+)", text_of(document))) <= known
 
 

@@ -219,11 +219,11 @@ def test_going_on_runs_only_what_is_new_and_the_newest_counts(grade, monkeypatch
 
 def test_who_handed_in_no_notebook_has_a_row_in_every_table(grade) -> None:
     printed = grade({"ada/04_messages.html": "", "bob/04_messages.ipynb": "right right"}, portal=Portal.CANVAS)
-    assert "0  ✗ ada handed in 04_messages.html, which is no notebook. Ask for 04_messages.ipynb." in printed
+    assert "0  ✗ ada handed in 04_messages.html, which is not a notebook. Ask for 04_messages.ipynb." in printed
     [row] = [row for row in rows_of("marks.csv") if row["learner"] == "ada"]
-    assert (row["exercise"], row["mark"]) == ("", "0") and "no notebook" in row["verdict"]
+    assert (row["exercise"], row["mark"]) == ("", "0") and "not a notebook" in row["verdict"]
     [row] = [row for row in rows_of("marks_learners.csv") if row["learner"] == "ada"]
-    assert (row["sum"], row["of"]) == ("0", "2") and "no notebook" in row["note"]
+    assert (row["sum"], row["of"]) == ("0", "2") and "not a notebook" in row["note"]
 
 
 def test_a_date_is_read_in_two_languages_and_a_wrong_one_is_said() -> None:

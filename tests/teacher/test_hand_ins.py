@@ -11,8 +11,8 @@ import pytest
 
 from course_utils.errors import CourseError
 from course_utils.teacher.handed_in import file_tree
-from course_utils.teacher.handed_in.file_tree import Refusal
-from course_utils.teacher.handed_in.hand_in_sentences import refusal_text
+from course_utils.teacher.handed_in.file_tree import Rejection
+from course_utils.teacher.handed_in.hand_in_sentences import rejection_text
 from course_utils.teacher.handed_in.hand_ins import HandIns, find_hand_ins
 from course_utils.teacher.handed_in.portal_names import Portal, portal_name
 
@@ -133,32 +133,32 @@ def test_what_systems_leave_behind_is_counted_and_nobody_is_missing(hand_ins_of)
     files = ("ada/04.ipynb", "__MACOSX/ada/._04.ipynb", "ada/.ipynb_checkpoints/04-checkpoint.ipynb", "bob/Thumbs.db")
     found = hand_ins_of(packed(*files, "eve/", "ada/.DS_Store", "dan/work/.ipynb_checkpoints/x.ipynb"))
     assert names(found) == [("ada", "04.ipynb")] and found.ignored == 5
-    refused = {file.learner.name: file.refusal for file in found.refused}
-    assert refused == dict.fromkeys(("bob", "eve", "dan"), Refusal.EMPTY_FOLDER)
+    rejected = {file.learner.name: file.rejection for file in found.rejected}
+    assert rejected == dict.fromkeys(("bob", "eve", "dan"), Rejection.EMPTY_FOLDER)
 
 
 @pytest.mark.parametrize("kind", ["html", "py", "pdf", "docx"])
 def test_what_is_no_notebook_gets_a_line_that_says_what_to_ask_for(kind, hand_ins_of) -> None:
     found = hand_ins_of({f"ada/04_messages.{kind}": b"x", "bob/04_messages.ipynb": EMPTY})
-    (file,) = found.refused
-    assert refusal_text(file, file.learner.name) == (
-        f"ada handed in 04_messages.{kind}, which is no notebook. Ask for 04_messages.ipynb."
+    (file,) = found.rejected
+    assert rejection_text(file, file.learner.name) == (
+        f"ada handed in 04_messages.{kind}, which is not a notebook. Ask for 04_messages.ipynb."
     )
 
 
 def test_other_files_of_a_learner_with_a_notebook_are_only_named(hand_ins_of) -> None:
     found = hand_ins_of({"ada/04_messages.html": b"x", "ada/04_messages.ipynb": EMPTY})
-    assert not found.refused and [file.name for file in found.passed_over] == ["ada/04_messages.html"]
+    assert not found.rejected and [file.name for file in found.passed_over] == ["ada/04_messages.html"]
 
 
 @pytest.mark.parametrize("name", ["../../evil.ipynb", "/etc/evil.ipynb", "a\\..\\..\\evil.ipynb", "C:\\evil.ipynb"])
-def test_a_path_that_leads_out_is_refused_with_a_line(name, hand_ins_of, tmp_path) -> None:
+def test_a_path_that_leads_out_is_rejected_with_a_line(name, hand_ins_of, tmp_path) -> None:
     found = hand_ins_of(packed(name, "ada/04.ipynb"))
-    assert [file.refusal for file in (*found.refused, *found.passed_over)] == [Refusal.OUTSIDE]
+    assert [file.rejection for file in (*found.rejected, *found.passed_over)] == [Rejection.OUTSIDE]
     assert names(found) == [("ada", "04.ipynb")] and not list(tmp_path.rglob("evil*"))
 
 
-def test_links_bombs_damage_and_passwords_are_refused_each_with_its_reason(hand_ins_of, monkeypatch) -> None:
+def test_links_bombs_damage_and_passwords_are_rejected_each_with_its_reason(hand_ins_of, monkeypatch) -> None:
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
         link = zipfile.ZipInfo("link/04.ipynb")
@@ -170,12 +170,12 @@ def test_links_bombs_damage_and_passwords_are_refused_each_with_its_reason(hand_
         archive.writestr("good/04.ipynb", EMPTY)
     monkeypatch.setattr(file_tree, "LARGEST_FILE", 1_000_000)
     found = hand_ins_of(memory.getvalue())
-    reasons = {file.learner.name: file.refusal for file in found.refused}
+    reasons = {file.learner.name: file.rejection for file in found.rejected}
     assert reasons == {
-        "link": Refusal.LINK,
-        "bomb": Refusal.TOO_LARGE,
-        "torn": Refusal.BROKEN_ZIP,
-        "deep": Refusal.TOO_DEEP,
+        "link": Rejection.LINK,
+        "bomb": Rejection.TOO_LARGE,
+        "torn": Rejection.BROKEN_ZIP,
+        "deep": Rejection.TOO_DEEP,
     }
     assert names(found) == [("good", "04.ipynb")]
 
@@ -183,7 +183,7 @@ def test_links_bombs_damage_and_passwords_are_refused_each_with_its_reason(hand_
 def test_what_is_unpacked_is_bounded_in_all(hand_ins_of, monkeypatch) -> None:
     monkeypatch.setattr(file_tree, "MOST_BYTES", 250)
     found = hand_ins_of(packed(*(f"{name}/04.ipynb" for name in "abcdef"), content=b"0" * 100))
-    assert len(found.submissions) == 2 and [file.refusal for file in found.refused] == [Refusal.TOO_LARGE] * 4
+    assert len(found.submissions) == 2 and [file.rejection for file in found.rejected] == [Rejection.TOO_LARGE] * 4
 
 
 def test_a_password_is_told(hand_ins_of) -> None:
@@ -191,7 +191,7 @@ def test_a_password_is_told(hand_ins_of) -> None:
     for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         data[data.index(signature) + offset] |= 1  # the flag alone: zipfile asks for a password before it reads
     found = hand_ins_of(bytes(data))
-    assert [file.refusal for file in found.refused] == [Refusal.ENCRYPTED]
+    assert [file.rejection for file in found.rejected] == [Rejection.ENCRYPTED]
 
 
 def test_the_newest_of_a_learner_counts_and_the_older_is_told(hand_ins_of) -> None:
@@ -216,7 +216,7 @@ def test_pages_and_solutions_of_the_course_are_not_a_learners(hand_ins_of) -> No
 
 def test_nothing_to_grade_is_said(tmp_path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(CourseError, match="There is no notebook in the folder"):
+    with pytest.raises(CourseError, match="There is not a notebook in the folder"):
         find_hand_ins([tmp_path / "empty"], tmp_path)
     with pytest.raises(CourseError, match="there is no such file"):
         find_hand_ins([Path("nobody.ipynb")], tmp_path)

@@ -30,7 +30,7 @@ _LEFT_BY_PROGRAMS = ("__macosx", ".ipynb_checkpoints", "thumbs.db", "desktop.ini
 """What systems and editors leave behind; so does everything whose name begins with a dot."""
 
 
-class Refusal(Enum):
+class Rejection(Enum):
     """Why a file cannot be read."""
 
     NO_NOTEBOOK = auto()
@@ -50,13 +50,13 @@ class FoundFile:
     Attributes:
         parts: its path from the folder or zip that was named; a zip within it counts as a folder of that name.
         file: where it can be read; None for what is not unpacked.
-        refusal: why it is not read; None where it is.
+        rejection: why it is not read; None where it is.
         modified: seconds since 1970, in a zip without a time zone; None where that is not known.
     """
 
     parts: tuple[str, ...]
     file: Path | None = None
-    refusal: Refusal | None = None
+    rejection: Rejection | None = None
     modified: float | None = None
 
 
@@ -65,7 +65,7 @@ class Listing:
     """What lies in a folder or a zip.
 
     Attributes:
-        files: those to be read, and those that are refused.
+        files: those to be read, and those that are rejected.
         ignored: how many files of systems and editors were passed over.
         folders: all folders, for those that hold nothing.
     """
@@ -75,11 +75,11 @@ class Listing:
     folders: set[tuple[str, ...]]
 
     def add_empty_folders(self) -> None:
-        """Add a refusal for each folder without files, but not for the folders in it."""
+        """Add a rejection for each folder without files, but not for the folders in it."""
         filled = {found.parts[:depth] for found in self.files for depth in range(len(found.parts))}
         empty = {folder for folder in self.folders if folder and folder not in filled}
         highest = sorted(folder for folder in empty if not any(folder[:depth] in empty for depth in range(len(folder))))
-        self.files += [FoundFile(folder, refusal=Refusal.EMPTY_FOLDER) for folder in highest]
+        self.files += [FoundFile(folder, rejection=Rejection.EMPTY_FOLDER) for folder in highest]
 
 
 def is_left_by_a_program(part: str) -> bool:
@@ -137,9 +137,9 @@ def _add_file(listing: Listing, file: Path, parts: tuple[str, ...], suffix: str,
     if is_zip(file):
         _add_zip(listing, file, parts, suffix, scratch, 1, [MOST_BYTES])
         return
-    refusal = None if is_called(file.name, suffix) else Refusal.NO_NOTEBOOK
+    rejection = None if is_called(file.name, suffix) else Rejection.NO_NOTEBOOK
     with contextlib.suppress(OSError):
-        listing.files.append(FoundFile(parts, file, refusal, file.lstat().st_mtime))
+        listing.files.append(FoundFile(parts, file, rejection, file.lstat().st_mtime))
 
 
 def _add_zip(
@@ -147,21 +147,21 @@ def _add_zip(
 ) -> None:
     """List a zip; `above`: the path to it, `left`: the bytes that may still be unpacked, one number that all share."""
 
-    def refused(refusal: Refusal) -> None:
-        listing.files.append(FoundFile(above or (file.name,), None, refusal))
+    def rejected(rejection: Rejection) -> None:
+        listing.files.append(FoundFile(above or (file.name,), None, rejection))
 
     if depth > DEEPEST:
-        refused(Refusal.TOO_DEEP)
+        rejected(Rejection.TOO_DEEP)
         return
     try:
         archive = zipfile.ZipFile(file)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, zlib.error, EOFError):
-        refused(Refusal.BROKEN_ZIP)
+        rejected(Rejection.BROKEN_ZIP)
         return
     with archive:
         entries = archive.infolist()
         if len(entries) > MOST_ENTRIES:
-            refused(Refusal.TOO_LARGE)
+            rejected(Rejection.TOO_LARGE)
             return
         listing.folders.add(above)
         for entry in entries:
@@ -187,25 +187,25 @@ def _add_entry(
             first = next(number for number, part in enumerate(inside) if is_left_by_a_program(part))
             listing.folders |= {parts[: len(above) + number] for number in range(first + 1)}
         return
-    refusal = Refusal.OUTSIDE if outside else _refusal_of(entry, suffix, left[0])
-    if refusal in (Refusal.OUTSIDE, Refusal.LINK):
-        listing.files.append(FoundFile(parts, None, refusal))
+    rejection = Rejection.OUTSIDE if outside else _rejection_of(entry, suffix, left[0])
+    if rejection in (Rejection.OUTSIDE, Rejection.LINK):
+        listing.files.append(FoundFile(parts, None, rejection))
         return
     listing.folders |= {parts[:number] for number in range(len(above), len(parts) + entry.is_dir())}
     if entry.is_dir():
         return
     modified = _modified(entry)
     unpacked = None
-    if refusal is None:
+    if rejection is None:
         left[0] -= entry.file_size
         folder = scratch / str(len(os.listdir(scratch)))
         folder.mkdir()
         unpacked = folder / _short(inside[-1])  # verdicts name the file, so it keeps its name
-        refusal = _unpack(archive, entry, unpacked)
-    if refusal is None and unpacked is not None and is_zip(unpacked):
+        rejection = _unpack(archive, entry, unpacked)
+    if rejection is None and unpacked is not None and is_zip(unpacked):
         _add_zip(listing, unpacked, parts, suffix, scratch, depth + 1, left)
     else:
-        listing.files.append(FoundFile(parts, unpacked, refusal, modified))
+        listing.files.append(FoundFile(parts, unpacked, rejection, modified))
 
 
 def _short(name: str) -> str:
@@ -227,27 +227,27 @@ def name_of(entry: zipfile.ZipInfo) -> str:
     return unicodedata.normalize("NFC", name)
 
 
-def _refusal_of(entry: zipfile.ZipInfo, suffix: str, left: int) -> Refusal | None:
+def _rejection_of(entry: zipfile.ZipInfo, suffix: str, left: int) -> Rejection | None:
     """Why an entry is not unpacked, as far as its header tells."""
     if stat.S_ISLNK(entry.external_attr >> 16):
-        return Refusal.LINK
+        return Rejection.LINK
     if not is_called(entry.filename, suffix) and not is_called(entry.filename, ".zip") and not entry.is_dir():
-        return Refusal.NO_NOTEBOOK
+        return Rejection.NO_NOTEBOOK
     if entry.flag_bits & _ENCRYPTED:
-        return Refusal.ENCRYPTED
-    return Refusal.TOO_LARGE if entry.file_size > min(LARGEST_FILE, left) else None
+        return Rejection.ENCRYPTED
+    return Rejection.TOO_LARGE if entry.file_size > min(LARGEST_FILE, left) else None
 
 
-def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> Refusal | None:
+def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> Rejection | None:
     """Write an entry into a file; never more bytes than its header says, which `zipfile` sees to."""
     try:
         with archive.open(entry) as source, target.open("wb") as file:
             while block := source.read(1 << 20):
                 file.write(block)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError):
-        return Refusal.BROKEN_ZIP
+        return Rejection.BROKEN_ZIP
     except RuntimeError:  # so zipfile calls a password that is missing
-        return Refusal.ENCRYPTED
+        return Rejection.ENCRYPTED
     return None
 
 

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from course_utils.syllabus import LESSONS
 from course_utils.teacher.handed_in.class_list import ClassMatch, Person
-from course_utils.teacher.handed_in.file_tree import Refusal
+from course_utils.teacher.handed_in.file_tree import Rejection
 from course_utils.teacher.handed_in.hand_ins import NOTEBOOK, HandIn, HandIns, Learner
 from course_utils.words import count, join
 
@@ -13,27 +13,27 @@ _SHOWN = 12
 """Names in a line."""
 
 
-def refusal_text(file: HandIn, learner: str) -> str:
+def rejection_text(file: HandIn, learner: str) -> str:
     """Why a file is not run, and what to ask its learner for."""
     name = PurePath(file.name).name
     notebook = next((f"{lesson.stem}{NOTEBOOK}" for lesson in LESSONS if lesson.stem in file.own_name), "the notebook")
-    match file.refusal:
-        case Refusal.EMPTY_FOLDER:
+    match file.rejection:
+        case Rejection.EMPTY_FOLDER:
             return f"{learner} handed in an empty folder. Ask for the notebook."
-        case Refusal.ENCRYPTED:
+        case Rejection.ENCRYPTED:
             return f"{learner} handed in {name} with a password. Ask for it without one."
-        case Refusal.BROKEN_ZIP:
+        case Rejection.BROKEN_ZIP:
             return f"{learner} handed in {name}, which is damaged and cannot be unpacked. Ask for the notebook again."
-        case Refusal.OUTSIDE:
+        case Rejection.OUTSIDE:
             return f"{name} was not unpacked, because its path leads out of its zip. Ask for the notebook itself."
-        case Refusal.LINK:
+        case Rejection.LINK:
             return f"{learner} handed in {name}, which is a link and no file. Ask for the notebook itself."
-        case Refusal.TOO_LARGE:
+        case Rejection.TOO_LARGE:
             return f"{learner} handed in {name}, which is too large to be unpacked. Ask for the notebook alone."
-        case Refusal.TOO_DEEP:
+        case Rejection.TOO_DEEP:
             return f"{learner} handed in {name}, a zip in a zip in a zip. Ask for the notebook itself."
         case _:
-            return f"{learner} handed in {name}, which is no notebook. Ask for {notebook}."
+            return f"{learner} handed in {name}, which is not a notebook. Ask for {notebook}."
 
 
 def not_run_lines(hand_ins: HandIns, called: dict[tuple[str, str], str]) -> list[str]:

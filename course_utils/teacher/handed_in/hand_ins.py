@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS
-from course_utils.teacher.handed_in.file_tree import FoundFile, Listing, Refusal, files_of
+from course_utils.teacher.handed_in.file_tree import FoundFile, Listing, Rejection, files_of
 from course_utils.teacher.handed_in.portal_names import (
     Portal,
     PortalName,
@@ -59,12 +59,12 @@ class HandIn:
     Attributes:
         learner: whose it is.
         name: its path, as tables show it; no two files have the same.
-        file: where it can be read; None if it is refused.
+        file: where it can be read; None if it is rejected.
         own_name: what the learner called it, without what was added because there was one of this name.
         late: whether the platform marks it as late; None if its names hold no such mark.
         handed_in: seconds since 1970, or None if nothing tells.
         attempt: a newer file of the same name has a larger one.
-        refusal: why it is not read; None for what will be.
+        rejection: why it is not read; None for what will be.
     """
 
     learner: Learner
@@ -74,7 +74,7 @@ class HandIn:
     late: bool | None = None
     handed_in: float | None = None
     attempt: tuple[float, ...] = ()
-    refusal: Refusal | None = None
+    rejection: Rejection | None = None
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ class HandIns:
 
     Attributes:
         submissions: files to be read, in the order of their names.
-        refused: what cannot be read, of learners of whom nothing can; each is to get a line.
+        rejected: what cannot be read, of learners of whom nothing can; each is to get a line.
         passed_over: further files of learners who handed in a notebook.
         replaced: older files, each with the newer one of the same learner and name.
         ignored: how many files of systems and editors there were, and pages of the course.
     """
 
     submissions: tuple[HandIn, ...]
-    refused: tuple[HandIn, ...] = ()
+    rejected: tuple[HandIn, ...] = ()
     passed_over: tuple[HandIn, ...] = ()
     replaced: tuple[tuple[HandIn, HandIn], ...] = ()
     ignored: int = 0
@@ -98,13 +98,13 @@ class HandIns:
     @property
     def learners(self) -> list[Learner]:
         """Everybody who handed in anything, in the order of first files."""
-        everyone = [file.learner for file in (*self.submissions, *self.refused)]
+        everyone = [file.learner for file in (*self.submissions, *self.rejected)]
         return list({learner.key: learner for learner in everyone}.values())
 
     @property
     def portal(self) -> Portal | None:
         """The platform that named most of the files, or None."""
-        named = Counter(file.learner.portal for file in (*self.submissions, *self.refused))
+        named = Counter(file.learner.portal for file in (*self.submissions, *self.rejected))
         return named.most_common(1)[0][0] if named else None
 
 
@@ -128,7 +128,7 @@ def find_hand_ins(paths: Iterable[Path], scratch: Path, suffix: str = NOTEBOOK) 
         own = _of_listing(path, listing)
         ignored += listing.ignored + len(listing.files) - len(own)
         if not own:
-            raise CourseError(f"There is no notebook in {'the folder ' if path.is_dir() else ''}{path}.")
+            raise CourseError(f"There is not a notebook in {'the folder ' if path.is_dir() else ''}{path}.")
         found += own
     return _sorted_out(_with_unique_names(found), ignored)
 
@@ -157,7 +157,7 @@ def _shared_folders(files: Sequence[FoundFile]) -> tuple[str, ...]:
     """The folders that all files lie in, if what follows are several folders: those of learners."""
     if not files:
         return ()
-    folders = [found.parts if found.refusal is Refusal.EMPTY_FOLDER else found.parts[:-1] for found in files]
+    folders = [found.parts if found.rejection is Rejection.EMPTY_FOLDER else found.parts[:-1] for found in files]
     shared = tuple(os.path.commonprefix(folders))
     following = {folder[len(shared)] for folder in folders if len(folder) > len(shared)}
     return shared if len(following) > 1 and not following & _OF_THE_COURSE else ()
@@ -177,7 +177,7 @@ def _of_portal(named: PortalName) -> Learner:
 
 def _name_from(path: Path, found: FoundFile, depth: int) -> str:
     """A learner's name from folders, else from the file's name, else from the folder or zip that was named."""
-    folders = list(found.parts[depth:] if found.refusal is Refusal.EMPTY_FOLDER else found.parts[depth:-1])
+    folders = list(found.parts[depth:] if found.rejection is Rejection.EMPTY_FOLDER else found.parts[depth:-1])
     names = [PurePath(folder).stem if folder.casefold().endswith(".zip") else folder for folder in folders]
     if own := [name for name in names if name.casefold() not in _OF_THE_COURSE]:
         return own[0]
@@ -217,7 +217,7 @@ def _hand_in(
         named.late if named else None,
         handed_in,
         attempt,
-        found.refusal,
+        found.rejection,
     )
 
 
@@ -252,17 +252,17 @@ def _with_unique_names(hand_ins: Iterable[HandIn]) -> list[HandIn]:
 def _sorted_out(found: Sequence[HandIn], ignored: int) -> HandIns:
     newest: dict[tuple[tuple[str, str], str], HandIn] = {}
     replaced = []
-    for file in sorted((file for file in found if not file.refusal), key=lambda file: file.attempt):
+    for file in sorted((file for file in found if not file.rejection), key=lambda file: file.attempt):
         key = (file.learner.key, file.own_name)
         if key in newest:
             replaced.append((newest[key], file))
         newest[key] = file
     has_notebook = {file.learner.key for file in newest.values()}
-    refused = [file for file in found if file.refusal]
+    rejected = [file for file in found if file.rejection]
     return HandIns(
         tuple(sorted(newest.values(), key=lambda file: file.name)),
-        tuple(file for file in refused if file.learner.key not in has_notebook),
-        tuple(file for file in refused if file.learner.key in has_notebook),
+        tuple(file for file in rejected if file.learner.key not in has_notebook),
+        tuple(file for file in rejected if file.learner.key in has_notebook),
         tuple(replaced),
         ignored,
     )
