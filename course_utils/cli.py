@@ -164,7 +164,7 @@ def grade(
         Portal | None,
         typer.Option("--for", help="whose import to write a table for; without it, the one that named the files"),
     ] = None,
-    ranks: Annotated[int, typer.Option(min=1, help="the number of ranks that each notebook is run on")] = 4,
+    ranks: Annotated[int, typer.Option(min=2, help="the number of ranks that each notebook is run on")] = 4,
     trusted: Annotated[bool, typer.Option("--trusted", help="run them as yourself, without a sandbox")] = False,
 ) -> None:
     """Grade notebooks of strangers, each in a sandbox.

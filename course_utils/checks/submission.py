@@ -82,7 +82,7 @@ def read(notebook: Path) -> Submission:
     Raises:
         CourseError: the file is not a notebook, or answers no exercise.
     """
-    reading = _Reading(notebook.name)
+    reading = _SubmissionReader(notebook.name)
     for kind, written in cells_of(notebook):
         if kind == "code":
             reading.add_code(written)
@@ -94,7 +94,7 @@ def read(notebook: Path) -> Submission:
     return submission
 
 
-class _Reading:
+class _SubmissionReader:
     """What has been found in a notebook's cells so far."""
 
     def __init__(self, notebook: str) -> None:
