@@ -99,7 +99,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     drawn |= {"tasks_per_node": 1, "name": f"run.{nodes}", "memory": f"{64 * gpus}G"}
     yield case(drawn, (int(rng.integers(2, 70)), JOB, {}))
     before = {"nodes": 5, "gpus_per_node": 2, "memory": "9G", "partition": "old", "name": "old"}
-    again = case({"nodes": 2, "gpus_per_node": 4})
+    again = case({"nodes": 5})
     given = [(*arguments, before) for arguments in again.arguments]
     label = f"{again.label}, after another call"
     yield replace(again, label=label, arguments=given, harness=tried_again, key=AFTER_ANOTHER_CALL)
@@ -120,7 +120,7 @@ def rejection(function: Callable, options: Options) -> Raises:
 
 def tried_again(function: Callable, command: str, options: Options, runs: list[tuple], before: Options) -> dict:
     """The same, after a call with other options."""
-    function(command, **before)
+    function(command, **before)  # the same command, so that nothing may be remembered by it
     return tried(function, command, options, runs)
 
 
