@@ -21,7 +21,7 @@ LINUX_ALONE = {
     "course_utils.teacher.sandbox": "the teacher's box is a tool of Linux; `obstacle` says so elsewhere",
     "course_utils.teacher.system_calls": "what such a box may ask the kernel for",
     "course_utils.teacher.visible_files": "what such a box shows of the system's folders",
-    "workshop.publish.slides": "the name of one of Chromium's options",
+    "workshop.publish.paper": "the name of one of Chromium's options",
 }
 ASKS = re.compile(
     r"/proc\b|/sys/|/dev/shm|dev-shm|\bsched_|prctl|getaffinity|setns|memfd|F_SEAL|SO_PEERCRED|TCP_INFO|posix_fadvise"
