@@ -107,7 +107,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([16] * most, 2, 2, width=32, dtype="float32")
     yield in_a_row(case([6] * two, 2 * two, 2), case([6] * two, 2 * two, 2))
     yield in_a_row(case([6] * two, 1, 2), case([6] * two, 1, 2))
-    yield in_a_row(case([3] * two, 2, 1), case([5] * two, 2, 2))
+    yield in_a_row(case([3] * two, 2, 2 // two), case([5] * two, 2, 2))
 
 
 EXERCISE = Exercise(

@@ -87,7 +87,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield rejected("3 tokens, choices for 2", given, backend="gloo", key="choices-missing")
     yield case([16] * most, 2, 2, width=32)
     yield in_a_row(case([6] * two, 2, 2), case([6] * two, 2, 2))
-    yield in_a_row(case([4] * two, 2, 1), case([5] * two, 3, 2))
+    yield in_a_row(case([4] * two, 2, 2 // two), case([5] * two, 3, 4 // two))
 
 
 EXERCISE = Exercise(
