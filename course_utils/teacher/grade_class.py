@@ -95,7 +95,7 @@ def grade_class(
         papers = _Papers(hand_ins, people, earlier, options, boxed=not trusted)
         marks: list[Mark] = []
         try:
-            _grade(papers, table, feedback, ranks, marks)
+            _grade(papers, table, feedback, Path(scratch), ranks, marks)
         finally:
             if papers.lines:
                 _print_summary(papers, table, feedback)
@@ -204,7 +204,7 @@ def _digest(file: HandIn) -> str:
         return ""
 
 
-def _grade(papers: _Papers, table: Path, feedback: Path | None, ranks: int, marks: list[Mark]) -> None:
+def _grade(papers: _Papers, table: Path, feedback: Path | None, unpacked: Path, ranks: int, marks: list[Mark]) -> None:
     """Run what is new, and write the table after each."""
     for line in papers.lines:
         if line.mark.exercise == "" and not line.file:  # what is not run
@@ -213,7 +213,7 @@ def _grade(papers: _Papers, table: Path, feedback: Path | None, ranks: int, mark
     notebooks = [file.file or Path() for file in files]
     names = [file.name for file in files]
     with tqdm(total=len(files), unit=" notebooks", file=sys.stderr, leave=False, disable=None) as bar:
-        graded = grade_each(notebooks, ranks, papers._boxed, names) if files else ()
+        graded = grade_each(notebooks, ranks, papers._boxed, names, unpacked) if files else ()
         for (file, digest), of_one in zip(papers.waiting, graded, strict=False):
             marks += of_one
             papers.add(of_one, file, digest)

@@ -38,8 +38,11 @@ class GradingProcess:
 
     _line: Connection
 
-    def __init__(self, ranks: int, boxed: bool) -> None:
-        self._ranks, self._boxed = ranks, boxed
+    def __init__(self, ranks: int, boxed: bool, unpacked: Path | None = None) -> None:
+        """Args:
+        unpacked: a folder of the grader's that goes, too, if the grader is killed.
+        """
+        self._ranks, self._boxed, self._unpacked = ranks, boxed, unpacked
         self._folder = tempfile.TemporaryDirectory(prefix="course-grade-", ignore_cleanup_errors=True)
         self._process: multiprocessing.process.BaseProcess | None = None
 
@@ -92,7 +95,7 @@ class GradingProcess:
         self._end()
         context = multiprocessing.get_context("fork")  # all that it needs is imported already
         self._line, theirs = context.Pipe()
-        given = (theirs, self._line, self._folder.name, self._ranks, self._boxed)
+        given = (theirs, self._line, self._folder.name, self._ranks, self._boxed, self._unpacked)
         self._process = context.Process(target=_serve, args=given)
         self._process.start()
         theirs.close()
@@ -109,12 +112,14 @@ class GradingProcess:
         self._process = None
 
 
-def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, boxed: bool) -> None:
+def _serve(
+    line: Connection, other_end: Connection, folder: str, ranks: int, boxed: bool, unpacked: Path | None
+) -> None:
     """Runs in the process: judge what the line names, until it is closed."""
     other_end.close()
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)  # the threads that it had were not forked with it, and OpenMP would wait for them
-    threading.Thread(target=_end_with_the_grader, args=[folder], daemon=True).start()
+    threading.Thread(target=_end_with_the_grader, args=[folder, unpacked], daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # Ctrl-C, or the terminal closed
         signal.signal(number, lambda *_: None)  # that is for the grader, after whose end this process clears away
     os.environ |= {settings.RUNTIME.name: folder, "TQDM_DISABLE": "1"}  # the grader has a bar of its own
@@ -139,11 +144,13 @@ def _serve(line: Connection, other_end: Connection, folder: str, ranks: int, box
             send(None)
 
 
-def _end_with_the_grader(folder: str) -> None:
+def _end_with_the_grader(folder: str, unpacked: Path | None) -> None:
     """Where the grader is killed, nobody else would end this process, and with it the boxes, and remove the files."""
     parent = multiprocessing.parent_process()
     assert parent
     wait([parent.sentinel])
+    if unpacked:
+        shutil.rmtree(unpacked, ignore_errors=True)
     deadline = time.monotonic() + 5.0
     while os.path.exists(folder) and time.monotonic() < deadline:  # the other thread may be writing into it
         shutil.rmtree(folder, ignore_errors=True)

@@ -47,7 +47,11 @@ class MarkLine:
 
 
 def grade_each(
-    notebooks: Sequence[Path], ranks: int = 4, boxed: bool = True, names: Sequence[str] | None = None
+    notebooks: Sequence[Path],
+    ranks: int = 4,
+    boxed: bool = True,
+    names: Sequence[str] | None = None,
+    unpacked: Path | None = None,
 ) -> Iterator[list[Mark]]:
     """Mark every exercise of the lessons that a notebook answers, one notebook after the other.
 
@@ -56,11 +60,12 @@ def grade_each(
         ranks: how many each is run on.
         boxed: False where those who wrote them are trusted.
         names: what the marks call them; without it, their paths.
+        unpacked: a folder that goes, too, if the grader is killed.
 
     Raises:
         CourseError: contained ranks do not start on this machine; that is not a submission's fault.
     """
-    with GradingProcess(ranks, boxed) as judging:
+    with GradingProcess(ranks, boxed, unpacked) as judging:
         for notebook, name in zip(notebooks, names or names_of(notebooks)):
             yield list(judging.marks_of(notebook, name))
 

@@ -59,7 +59,7 @@ def votes_of(slides: list[Slide]) -> list[Vote]:
 
 
 def _parts(text: str) -> list[str]:
-    """The deck cut at its lines `---`, but not within code."""
+    """The deck cut at its lines `---` and at headings, as Sphinx does, but not within code."""
     parts: list[list[str]] = [[]]
     fence = None
     for line in text.splitlines():
@@ -70,8 +70,10 @@ def _parts(text: str) -> list[str]:
             fence = None
         if fence is None and line.strip() == "---":
             parts.append([])
-        else:
-            parts[-1].append(line)
+            continue
+        if fence is None and _TITLE.match(line) and any(map(str.strip, parts[-1])):
+            parts.append([])
+        parts[-1].append(line)
     return ["\n".join(part) for part in parts]
 
 
