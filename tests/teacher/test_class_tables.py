@@ -78,7 +78,7 @@ def test_a_table_without_people_is_no_class_list(tmp_path) -> None:
 RESULTS = {"right": Result.RIGHT, "wrong": Result.WRONG}
 
 
-def judged(notebooks, ranks, boxed, names):
+def judged(notebooks, ranks, boxed, names, *_):
     """Stands in for the grader: a notebook's first cell says what its two answers are."""
     for file, name in zip(notebooks, names, strict=True):
         words = "".join(json.loads(file.read_text())["cells"][0]["source"]).removeprefix("#").split()

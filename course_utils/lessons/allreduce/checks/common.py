@@ -92,8 +92,9 @@ def allreduce_cases(
 
 
 def wrong_sums(frames: "BlockFrames", arguments: tuple) -> frozenset[tuple[int, int]]:
-    """The blocks that do not end up as the sum."""
-    return frames.incomplete()
+    """The blocks that do not end up as the sum; none if the case asks for a different operation, "MAX"."""
+    is_sum = not any(isinstance(argument, str) for argument in arguments[1:])
+    return frames.incomplete() if is_sum else frozenset()
 
 
 def powers_of_ten(size: int, length: int, cost: CostOf, also: str = "", *more: Any, **fields: Any) -> Case:
