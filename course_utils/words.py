@@ -97,6 +97,12 @@ def join(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
+def join_first(parts: Sequence[str], most: int) -> str:
+    """As `join`; of more than `most` parts the first ones and the number of the others: `a, b and 3 more`."""
+    more = len(parts) - most
+    return f"{', '.join(parts[:most])} and {more} more" if more > 0 else join(parts)
+
+
 def ranks_in_words(ranks: list[int]) -> str:
     """ "rank 2", "ranks 1 and 2", "ranks 0, 1 and 3"."""
     if len(ranks) == 1:

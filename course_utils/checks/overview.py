@@ -109,7 +109,10 @@ def _named(row: LessonRow) -> list[tuple[Result, str]]:
 
 def overview(records: Iterable[dict[str, Any]] | None = None) -> Overview:
     """The state of all exercises; one that was once right stays solved."""
-    kept = read() if records is None else Kept(list(records))
+    return _overview_of(read() if records is None else Kept(list(records)))
+
+
+def _overview_of(kept: Kept) -> Overview:
     return Overview(standing(kept.records), tuple(kept.notes))
 
 
@@ -124,8 +127,9 @@ def progress(file: str | Path | None = None) -> Overview:
         CourseError: the file cannot be written, or is something else.
     """
     kept = read()
+    table = _overview_of(kept)
     if file is not None:
         path = Path(file).expanduser()
-        save_progress(standing(kept.records), comparisons(kept.records), path)
+        save_progress(table.rows, comparisons(kept.records), path)
         print(f"Your progress is in {path}. It holds results and minutes, but none of your answers.")
-    return Overview(standing(kept.records), tuple(kept.notes))
+    return table

@@ -11,7 +11,7 @@ from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, Lesson
 from course_utils.teacher.handed_in.hand_ins import find_hand_ins
 from course_utils.templates import render
-from course_utils.words import count, join
+from course_utils.words import count, join_first
 
 FEWEST = 3
 """So many have to have tried something before it is called hard, and in a large class a quarter of it."""
@@ -163,9 +163,7 @@ def _where(found: ClassProgress) -> str:
     ]
     text = f"{count(len(found.learners), 'learner')}. Half of them have reached lesson {middle}."
     if behind:
-        more = len(behind) - _SHOWN
-        named = f"{', '.join(behind[:_SHOWN])} and {more} more" if more > 0 else join(behind)
-        text += f" More than a lesson behind: {named}."
+        text += f" More than a lesson behind: {join_first(behind, _SHOWN)}."
     return text
 
 

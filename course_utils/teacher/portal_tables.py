@@ -61,14 +61,14 @@ def write_portal_table(table: Table, file: Path) -> None:
 
 def moodle_maximum(people: ClassList | None) -> float | None:
     """The largest grade that Moodle's worksheet allows, or None if the class list is no such worksheet."""
-    column = _column(people, _MOST) if people and _column(people, _GRADE) else None
+    column = people.column(_MOST) if people and people.column(_GRADE) else None
     values = {number for row in people.rows if (number := _number(row[column]))} if people and column else set()
     return values.pop() if len(values) == 1 else None
 
 
 def _for_moodle(rows: Sequence[LearnerRow], assignment: str, people: ClassList | None) -> Table:
     exercises = exercises_in(rows)
-    worksheet = people if people and _column(people, _GRADE) and _column(people, _IDENTIFIER) else None
+    worksheet = people if people and people.column(_GRADE) and people.column(_IDENTIFIER) else None
     if worksheet is None:
         table = [list(_MOODLE)]
         for row in filter(_has_id, rows):
@@ -76,7 +76,7 @@ def _for_moodle(rows: Sequence[LearnerRow], assignment: str, people: ClassList |
             email, comment = row.person.email if row.person else "", feedback_line(row, exercises)
             table.append([f"Participant {row.id}", row.learner, email, "", grade, most, "Yes", "", _NEVER, comment])
         return table
-    grades, comments = _column(worksheet, _GRADE), _column(worksheet, _COMMENT)
+    grades, comments = worksheet.column(_GRADE), worksheet.column(_COMMENT)
     most_of_all = moodle_maximum(worksheet)
     filled = {id(row.person.row): row for row in rows if row.person}
     table = [list(worksheet.columns)]
@@ -150,10 +150,6 @@ def _has_id(row: LearnerRow) -> bool:
 def is_filled_for(table: Table, rows: Sequence[LearnerRow]) -> bool:
     """Whether the table has a line for each learner who handed something in; else the platform's ids are missing."""
     return len(table) > sum(row.handed_in for row in rows)
-
-
-def _column(people: ClassList, names: Sequence[str]) -> str | None:
-    return next((column for column in people.columns if column.casefold() in names), None)
 
 
 def _number(text: str) -> float | None:

@@ -120,11 +120,14 @@ def _functions_of(submission: Submission) -> dict[str, ast.stmt]:
     functions: dict[str, ast.stmt] = {}
     for _, source in submission.cells:
         try:
-            body = ast.parse(source).body
+            functions |= _functions_in(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        functions |= {node.name: node for node in body if isinstance(node, _FUNCTIONS)}
     return functions
+
+
+def _functions_in(source: str) -> dict[str, ast.stmt]:
+    return {node.name: node for node in ast.parse(source).body if isinstance(node, _FUNCTIONS)}
 
 
 def known_shapes(exercise: str) -> frozenset[str]:
@@ -134,7 +137,7 @@ def known_shapes(exercise: str) -> frozenset[str]:
     spec = importlib.util.find_spec(found.library.partition(":")[0])
     own = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
     for source in (own, *(program.source for program in found.written.right)):
-        functions = {node.name: node for node in ast.parse(source).body if isinstance(node, _FUNCTIONS)}
+        functions = _functions_in(source)
         if exercise in functions:
             trees.add(shape_of(exercise, functions).tree)
     return frozenset(trees)

@@ -60,6 +60,10 @@ class ClassList:
     people: tuple[Person, ...]
     rows: tuple[dict[str, str], ...]
 
+    def column(self, names: Sequence[str]) -> str | None:
+        """The first column that is called by one of these names, in lower case; None without one."""
+        return _column(self.columns, names)
+
 
 @dataclass(frozen=True)
 class ClassMatch:

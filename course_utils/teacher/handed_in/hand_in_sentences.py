@@ -1,13 +1,12 @@
 """What is said of files that were handed in and are not run."""
 
-from collections.abc import Sequence
 from pathlib import PurePath
 
 from course_utils.syllabus import LESSONS
 from course_utils.teacher.handed_in.class_list import ClassMatch, Person
 from course_utils.teacher.handed_in.file_tree import Rejection
 from course_utils.teacher.handed_in.hand_ins import NOTEBOOK, HandIn, HandIns, Learner
-from course_utils.words import count, join
+from course_utils.words import count, join, join_first
 
 _SHOWN = 12
 """Names in a line."""
@@ -48,7 +47,7 @@ def not_run_lines(hand_ins: HandIns, called: dict[tuple[str, str], str]) -> list
         lines.append(f"{called[older.learner.key]} handed in {older.own_name} twice: {newer.name} counts.")
     if hand_ins.passed_over:
         names = [file.name for file in hand_ins.passed_over]
-        lines.append(f"Left out, from learners who also handed in a notebook: {_few(names)}.")
+        lines.append(f"Left out, from learners who also handed in a notebook: {join_first(names, _SHOWN)}.")
     if hand_ins.ignored:
         lines.append(
             f"Passed over {count(hand_ins.ignored, 'file')} of systems, editors or the course itself, such as __MACOSX."
@@ -60,12 +59,12 @@ def matching_lines(matching: ClassMatch, list_name: str) -> list[str]:
     """Who was not found in the class list, and who of it is missing."""
     lines = []
     if matching.unknown:
-        lines.append(f"Not in {list_name}: {_few(list(map(_known_as, matching.unknown)))}.")
+        lines.append(f"Not in {list_name}: {join_first(list(map(_known_as, matching.unknown)), _SHOWN)}.")
     for learner, several in matching.unclear:
         people = join([_listed_as(person) for person in several[:_SHOWN]])
         lines.append(f"{_known_as(learner)} could be {people}, so no row of {list_name} was given to this learner.")
     if matching.absent:
-        lines.append(f"Handed in nothing: {_few([person.name for person in matching.absent])}.")
+        lines.append(f"Handed in nothing: {join_first([person.name for person in matching.absent], _SHOWN)}.")
     return lines
 
 
@@ -76,9 +75,3 @@ def _known_as(learner: Learner) -> str:
 def _listed_as(person: Person) -> str:
     more = person.email or next(iter(person.ids), "")
     return f"{person.name} ({more})" if more else person.name
-
-
-def _few(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - _SHOWN
-    return f"{', '.join(names[:_SHOWN])} and {more} more" if more > 0 else join(names)

@@ -23,7 +23,7 @@ def submission_times(people: ClassList) -> dict[Person | None, float]:
 
 
 def _times(people: ClassList) -> Iterator[tuple[Person, float]]:
-    column = next((column for column in people.columns if column.casefold() in _COLUMNS), None)
+    column = people.column(_COLUMNS)
     for person in people.people if column else ():
         seconds = seconds_of_date(person.row[column or ""])
         if seconds is not None:
