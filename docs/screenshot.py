@@ -28,7 +28,7 @@ from nbformat import NotebookNode
 from PIL import Image
 
 from workshop.publish.notebooks import assemble, run_all
-from workshop.publish.slides import CHROMIUM_OPTIONS
+from workshop.publish.paper import CHROMIUM_OPTIONS
 from workshop.publish.sources import ROOT, pages
 
 STEM, QUESTION, PREDICTION = "05_allreduce", 'course.predict("through_one"', "ms=454"

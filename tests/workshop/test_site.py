@@ -20,8 +20,8 @@ import pytest
 
 from course_utils import settings
 from workshop.publish.npm import package_file
+from workshop.publish.paper import CHROMIUM_OPTIONS
 from workshop.publish.site import build_site, order, sphinx_python
-from workshop.publish.slides import CHROMIUM_OPTIONS
 from workshop.publish.sources import ROOT, AuthoringError, pages
 
 AXE = ("axe-core", "4.10.3", "package/axe.min.js", "880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb")

@@ -14,8 +14,8 @@ from course_utils.measuring import BUSY
 from workshop.publish.crowded import crowded
 from workshop.publish.mathjax import mathjax_script
 from workshop.publish.page_figures import figures_of
+from workshop.publish.paper import CHROMIUM_OPTIONS
 from workshop.publish.slides import (
-    CHROMIUM_OPTIONS,
     FIGURE,
     build_decks,
     count_slides,

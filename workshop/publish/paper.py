@@ -61,27 +61,41 @@ def page_of(title: str, style: str, body: str, mathjax: Path) -> str:
 
 
 @contextmanager
-def opened(page: str, folder: Path) -> "Iterator[Page]":
-    """A page in Chromium, with its formulas drawn.
+def offline_tab(what: str) -> "Iterator[Page]":
+    """An empty tab of Chromium without a network.
+
+    Args:
+        what: is printed in it, for the error.
 
     Raises:
         AuthoringError: Chromium failed.
     """
     from playwright.sync_api import Error, sync_playwright
 
-    file = folder / "page.html"
-    file.write_text(page, encoding="utf-8")
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_OPTIONS)
             try:
                 tab = browser.new_context(offline=True).new_page()
                 tab.set_default_timeout(SECONDS * 1000)
-                tab.emulate_media(media="print")
-                tab.goto(file.resolve().as_uri(), wait_until="load")
-                tab.evaluate("MathJax.startup.promise.then(() => true)")
                 yield tab
             finally:
                 browser.close()
     except Error as error:
-        raise AuthoringError(f"Chromium could not print a page: {str(error).splitlines()[0]}") from error
+        raise AuthoringError(f"Chromium could not print {what}: {str(error).splitlines()[0]}") from error
+
+
+@contextmanager
+def opened(page: str, folder: Path) -> "Iterator[Page]":
+    """A page in Chromium, with its formulas drawn.
+
+    Raises:
+        AuthoringError: Chromium failed.
+    """
+    file = folder / "page.html"
+    file.write_text(page, encoding="utf-8")
+    with offline_tab("a page") as tab:
+        tab.emulate_media(media="print")
+        tab.goto(file.resolve().as_uri(), wait_until="load")
+        tab.evaluate("MathJax.startup.promise.then(() => true)")
+        yield tab

@@ -18,12 +18,11 @@ from workshop.publish.mathjax import mathjax_script
 from workshop.publish.notebooks import kernel_environment
 from workshop.publish.notes_pdf import print_notes
 from workshop.publish.page_figures import figures_of
-from workshop.publish.paper import CHROMIUM_OPTIONS
+from workshop.publish.paper import offline_tab
 from workshop.publish.sources import ALT_TEXT, ROOT, AuthoringError, BusyFigure, choose
 
 FIGURE_SECONDS = 400
 SPHINX_SECONDS = 180
-PDF_SECONDS = 120
 UNUSED = ("css", "plugin/markdown", "plugin/math", "plugin/search", "plugin/zoom")  # of reveal.js, in every deck
 
 
@@ -183,22 +182,11 @@ def print_pdf(page: Path, target: Path) -> Path:
     Raises:
         AuthoringError: Chromium failed, or something does not fit on its slide.
     """
-    from playwright.sync_api import Error, sync_playwright
-
-    try:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_OPTIONS)
-            try:
-                tab = browser.new_context(offline=True).new_page()
-                tab.set_default_timeout(PDF_SECONDS * 1000)
-                tab.goto(f"{page.resolve().as_uri()}?print-pdf", wait_until="load")
-                tab.wait_for_function("Reveal.isReady() && document.querySelector('.pdf-page') !== null")
-                tab.evaluate("window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => true) : true")
-                if found := crowded(tab):
-                    raise AuthoringError(f"{page.parent.name} does not fit: " + "; ".join(found))
-                tab.pdf(path=str(target), prefer_css_page_size=True, print_background=True)
-            finally:
-                browser.close()
-    except Error as error:
-        raise AuthoringError(f"Chromium could not print {page}: {str(error).splitlines()[0]}") from error
+    with offline_tab(str(page)) as tab:
+        tab.goto(f"{page.resolve().as_uri()}?print-pdf", wait_until="load")
+        tab.wait_for_function("Reveal.isReady() && document.querySelector('.pdf-page') !== null")
+        tab.evaluate("window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => true) : true")
+        if found := crowded(tab):
+            raise AuthoringError(f"{page.parent.name} does not fit: " + "; ".join(found))
+        tab.pdf(path=str(target), prefer_css_page_size=True, print_background=True)
     return target

@@ -57,9 +57,14 @@ def own_groups(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
 
 def make_groups(sizes: Mapping[str, int]) -> dict[str, dist.ProcessGroup]:
     """Make all groups of a mesh, whose axes may have any names, and return this rank's group along each axis."""
+    return make_process_groups(mesh_groups(sizes))
+
+
+def make_process_groups(groups: Mapping[str, Sequence[Sequence[int]]]) -> dict[str, dist.ProcessGroup]:
+    """Make all these groups, axis by axis as every rank does it, and return this rank's group along each axis."""
     own = {}
-    for axis, groups in mesh_groups(sizes).items():
-        for group in groups:
+    for axis, members in groups.items():
+        for group in members:
             made = dist.new_group(group, timeout=TIMEOUT)
             if dist.get_rank() in group:
                 own[axis] = made

@@ -1,6 +1,5 @@
 """The check of `average_gradients`: the mean over all ranks, each gradient sent once and none collected."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ import numpy as np
 from course_utils.checks.cases import AFTER_ANOTHER_CALL, after_another_call, fewer
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
-from course_utils.lessons.data_parallel.checks.common import model_of, tensor
+from course_utils.lessons.data_parallel.checks.common import calls_of, model_of, one_call_each, tensor
 from course_utils.words import count, ranks
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ def _one_all_reduce_each(outcome: Outcome) -> Finding | None:
     """Find what no mean shows: new tensors, other calls than all-reduces, and other vectors than the gradients."""
     needed = _bytes_of_each(outcome.case)
     for rank, result in enumerate(outcome.results):
-        events = [event for event in outcome.run.events if event.rank == rank and event.kind != "phase"]
+        events = calls_of(outcome, rank)
         others = {event.name for event in events} - {"all_reduce"}
         if others & ONE_BY_ONE:
             words = "the means are right, but rank {rank} called {got}: gradients travel one by one"
@@ -149,15 +148,12 @@ def _one_all_reduce_each(outcome: Outcome) -> Finding | None:
         if others:
             words = "the means are right, but rank {rank} called {got}; all_reduce alone is enough"
             return own("not-by-all-reduce", words, rank=rank, got=min(others))
-        sent = [event.bytes for event in events if event.bytes]
-        if len(sent) != len(needed):
-            key = "too-many-all-reduces" if len(sent) > len(needed) else "too-few-all-reduces"
-            words = "the means are right, but rank {rank} made {calls}; the number of trained parameters is {expected}"
-            made = {"got": len(sent), "calls": count(len(sent), "all-reduce")}
-            return own(key, words, rank=rank, expected=len(needed), **made)
-        if Counter(sent) != Counter(needed):
-            words = "the means are right, but rank {rank} sent {got:,} bytes; its gradients have {expected:,}"
-            return own("other-bytes", words, rank=rank, got=sum(sent), expected=sum(needed))
+        wrong_number = (
+            "the means are right, but rank {rank} made {calls}; the number of trained parameters is {expected}"
+        )
+        wrong_bytes = "the means are right, but rank {rank} sent {got:,} bytes; its gradients have {expected:,}"
+        if found := one_call_each(rank, events, needed, "all-reduce", wrong_number, wrong_bytes):
+            return found
         if not result[IN_PLACE]:
             words = (
                 "the means are right, but on rank {rank} the tensor that was in `grad` before does not hold its mean"

@@ -1,6 +1,5 @@
 """The check of `broadcast_parameters`: every tensor of the model is rank 0's afterwards."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
 from course_utils.checks.symptoms import collective_calls
 from course_utils.lessons.data_parallel.checks import common
-from course_utils.words import count, ranks
+from course_utils.words import ranks
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,20 +98,15 @@ def _one_broadcast_each(outcome: Outcome) -> Finding | None:
     """Find what no tensor shows: other calls than broadcasts, or other vectors than the model's own tensors."""
     needed = _bytes_of_each(outcome.case)
     for rank in range(outcome.world_size):
-        events = [event for event in outcome.run.events if event.rank == rank and event.kind != "phase"]
+        events = common.calls_of(outcome, rank)
         others = {event.name for event in events} - {"broadcast"}
         if others:
             words = "the tensors are right, but rank {rank} called {got}; broadcast alone is enough"
             return own("not-by-broadcast", words, rank=rank, got=min(others))
-        sent = [event.bytes for event in events if event.bytes]
-        if len(sent) != len(needed):
-            key = "too-many-broadcasts" if len(sent) > len(needed) else "too-few-broadcasts"
-            words = "the tensors are right, but rank {rank} made {calls}; the model has {expected} tensors"
-            made = {"got": len(sent), "calls": count(len(sent), "broadcast")}
-            return own(key, words, rank=rank, expected=len(needed), **made)
-        if Counter(sent) != Counter(needed):
-            words = "the tensors are right, but rank {rank} broadcast {got:,} bytes; its tensors have {expected:,}"
-            return own("other-bytes", words, rank=rank, got=sum(sent), expected=sum(needed))
+        wrong_number = "the tensors are right, but rank {rank} made {calls}; the model has {expected} tensors"
+        wrong_bytes = "the tensors are right, but rank {rank} broadcast {got:,} bytes; its tensors have {expected:,}"
+        if found := common.one_call_each(rank, events, needed, "broadcast", wrong_number, wrong_bytes):
+            return found
     return None
 
 
