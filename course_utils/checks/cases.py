@@ -53,6 +53,55 @@ def after_another_call(case: Case, before: Sequence[tuple] = ()) -> Case:
     )
 
 
+def after_the_others(cases: Sequence[Case]) -> Iterator[Case]:
+    """The last and the first of many cases once more, each after all others with as many ranks.
+
+    Whatever these leave behind, of any size and on any rank, plays no part in it. Cases that measure time do not come
+    again, nor do those on several ranks that a judge looks at: it would count the messages of all calls together.
+    """
+    groups: dict[tuple, list[Case]] = {}
+    for case in cases:
+        if not case.timed:
+            groups.setdefault((len(case.arguments), case.with_comm, case.backend), []).append(case)
+    largest = max(groups.values(), key=len, default=[])
+    for group in (largest, largest[::-1]) if len(largest) > 1 else ():
+        if again := [case for case in group if case.without_ranks or case.judge is None]:
+            yield _after([case for case in group if case is not again[-1]], again[-1])
+
+
+def _after(earlier: Sequence[Case], case: Case) -> Case:
+    """A case in which each rank first makes the calls of others."""
+    calls = [
+        [(each.harness or called, each.arguments[rank]) for each in earlier] for rank in range(len(case.arguments))
+    ]
+    label = f"{case.label}, after other calls".removeprefix(", ")
+    again = replace(case, label=label, key=AFTER_ANOTHER_CALL, cost=None)
+    if case.without_ranks:  # its judge looks at the arguments
+        return replace(again, harness=partial(called_after, case.harness or called, calls[0]))
+    return replace(
+        again,
+        arguments=[(*given, own) for given, own in zip(case.arguments, calls, strict=True)],
+        may_change=(*case.may_change, len(case.arguments[0])),
+        harness=partial(called_last, case.harness or called, case.with_comm and not case.backend),
+    )
+
+
+def called_after(harness: Callable, calls: Sequence[tuple[Callable, tuple]], function: Callable, *given: Any) -> Any:
+    """What a harness returns after other calls, each through a harness of its own."""
+    for other, inputs in calls:
+        other(function, *deepcopy(inputs))
+    return harness(function, *given)
+
+
+def called_last(harness: Callable, gets_comm: bool, function: Callable, *given: Any) -> Any:
+    """The same on several ranks: the calls before it are the last argument, and all get the same communicator."""
+    *arguments, calls = given
+    comm = arguments[:1] if gets_comm else []
+    for other, inputs in calls:
+        other(function, *comm, *deepcopy(inputs))
+    return harness(function, *arguments)
+
+
 def _other_numbers(argument: Any) -> Any:
     is_tensor = hasattr(argument, "requires_grad")  # torch's; it need not be imported for this
     return 1 - 2 * argument if is_tensor or isinstance(argument, np.ndarray) else argument
@@ -83,10 +132,15 @@ def calls_twice(case: Case) -> bool:
     return isinstance(case.harness, partial) and case.harness.func is both_calls
 
 
+def comes_after_others(case: Case) -> bool:
+    """Whether the case is one of those that come `after_the_others`."""
+    return isinstance(case.harness, partial) and case.harness.func in (called_after, called_last)
+
+
 def harness_of(case: Case) -> Callable | None:
     """What calls the learner's function in a case, inside what repeats it; None where the case calls it itself."""
     harness = case.harness
-    while isinstance(harness, partial) and harness.func in (both_calls, called_twice):
+    while isinstance(harness, partial) and harness.func in (both_calls, called_twice, called_after, called_last):
         harness = harness.args[0]
     return None if harness in (called, how_it_ended) else harness
 

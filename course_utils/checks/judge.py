@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from course_utils import settings
 from course_utils.checks.block_picture import block_picture
+from course_utils.checks.cases import comes_after_others
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind
 from course_utils.checks.judging_plan import JudgingStage, NeedsRanks, On, on_these, plan, start_first, too_few
@@ -113,7 +114,7 @@ class _StageRun:
     Attributes:
         stage: on whose ranks it ran.
         passed: the cases that it passed.
-        last: what it did on the last of these.
+        last: what it did on the last of these, but for those that come after others.
         failed: what it did on the case that it failed; None where it failed none.
         rest: the cases behind that one.
         lucky: what came out well, and on another day would not have; with the cases before it and those behind it.
@@ -184,7 +185,8 @@ class _Judging:
                 if stage_run.lucky is None and (lucky := by_luck(outcome)):
                     stage_run.lucky = _StageRun(stage, [*stage_run.passed], failed=lucky, rest=rest)
                 stage_run.passed.append(outcome.case)
-                stage_run.last = outcome
+                if not comes_after_others(outcome.case):
+                    stage_run.last = outcome
         except TooBusy:
             raise
         except CourseError as error:

@@ -12,6 +12,7 @@ from enum import Enum, auto
 
 import numpy as np
 
+from course_utils.checks.cases import after_the_others
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.errors import CourseError
 from course_utils.ranks.engine.process_settings import use_default_settings
@@ -76,8 +77,9 @@ class JudgingStage:
 
 @use_default_settings()
 def cases_of(exercise: Exercise, seed: int, world_size: int) -> list[Case]:
-    """The exercise's cases for this many ranks; the same seed gives the same numbers."""
-    return list(exercise.cases(np.random.default_rng(seed), world_size))
+    """The exercise's cases for this many ranks, and some of them after others; the same seed gives the same numbers."""
+    cases = list(exercise.cases(np.random.default_rng(seed), world_size))
+    return [*cases, *after_the_others(cases)]
 
 
 def on_these(

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+from course_utils.checks.cases import AFTER_ANOTHER_CALL
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
 from course_utils.checks.finding import Finding
 from course_utils.checks.recognition import recogniser
@@ -31,6 +32,10 @@ _FURTHER = 6
 _AHEAD = 16
 """How many programs are run together on the failed case: what needs one rank alone travels to it at once."""
 _SAY_ENOUGH = ("IndexError", "KeyError", "OverflowError", "RecursionError", "StopIteration", "ZeroDivisionError")
+
+
+LEFT_OVER = Question("What is left over from the call before?", ())
+"""What is asked in any exercise that has no question of its own for this."""
 
 
 class SearchEnd(Enum):
@@ -112,7 +117,7 @@ class MistakeSearch:
                     self._likely = self._likely or question
                     if self._goes_on_alike(program):
                         return question
-        return self._likely
+        return self._likely or (LEFT_OVER if self._failed.case.key == AFTER_ANOTHER_CALL else None)
 
     def _recognises(self, question: Question) -> bool:
         test = recogniser(self._exercise, question.recognised)

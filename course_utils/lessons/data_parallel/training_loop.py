@@ -21,7 +21,8 @@ def train_data_parallel(
     rate times the gradient of the *whole* batch's mean loss from each parameter.
 
     Args:
-        model: returns a row of scores for each image. All of its parameters are trained.
+        model: returns a row of scores for each image. All of its parameters are trained, and none
+            has a gradient yet.
         x, y: all images, and the class of each.
         batches: the indices of the images in each batch. The length of each batch is divisible by
             the number of ranks.

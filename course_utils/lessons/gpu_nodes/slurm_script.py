@@ -28,7 +28,7 @@ def slurm_script(
     file (--open-mode=append).
 
     The script exports three variables for the tasks. MASTER_ADDR is the name of the first node, and
-    MASTER_PORT a port above 20000 that follows from the job's number. If the environment has these
+    MASTER_PORT a port from 20000 on that follows from the job's number. If the environment has these
     two already, they are kept. OMP_NUM_THREADS is the number of cores of a task.
 
     Slurm sends SIGTERM to the tasks (--signal) `warn_seconds` before the time is up. If srun ends

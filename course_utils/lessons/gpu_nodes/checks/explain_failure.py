@@ -1,6 +1,7 @@
 """The check of `explain_failure`: stories made by hand, recorded logs, and stories with random ranks and times."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,6 +41,7 @@ ALIKE: list[Entry] = [("extension not built", rank, 4 + rank / 10) for rank in (
 NO_CAUSE: list[Entry] = [("collective timeout", rank, at) for rank, at in ((3, 603), (0, 601), (1, 602))]
 EARLY: list[Entry] = [("connection closed", 0, 5), ("killed by signal 9", 1, 6), ("exit code 1", 0, 7)]
 TWO: list[Entry] = [("ValueError", 1, 9), ("KeyError", 3, 8), ("unreachable node", 0, 8), ("ValueError", 0, 9.5)]
+LATER: list[Entry] = [("KeyError", 1, 4), ("KeyError", 2, 3), ("connection closed", 0, 5), ("KeyError", 3, 6)]
 JOB: list[Entry] = [("connection closed", 0, 5), ("killed by signal 9", 1, 6), ("out of memory", None, 7)]
 JOB_AND_RANK: list[Entry] = [("out of memory", None, 3), ("out of memory", 2, 4), ("connection closed", 1, 5)]
 TWICE: list[Entry] = [("KeyError", 1, 3), ("exit code 1", 1, 5), ("KeyError", 1, 4), ("exit code 1", 1, 4)]
@@ -121,6 +123,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
     for key, (entries, world_size) in MADE.items():
         yield case(reports_from(entries), world_size, key)
+    as_sign = [replace(report, kind=SIGN) if report.rank == 1 else report for report in reports_from(LATER)]
+    yield case(as_sign, 4, "one-failure-two-kinds")
     for failure in RECORDED:
         reports = reports_of(lines_of(recording(failure).log), world_size=2)
         order = rng.permutation(len(reports))

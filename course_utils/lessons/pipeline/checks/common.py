@@ -52,9 +52,9 @@ def as_lines(function: Callable, *given: Any) -> list[list[str | Other]] | Other
 
 
 def after_other_sizes(function: Callable, ranks: int, micro_batches: int) -> list[list[str | Other]] | Other:
-    """The same of a call after two others, one for more ranks and one for more micro-batches."""
-    function(ranks + 1, micro_batches)
-    function(ranks, micro_batches + 2)
+    """The same of a call after others, with another number of ranks, of micro-batches, and of both."""
+    for earlier in ((ranks + 1, micro_batches + 2), (ranks, micro_batches + 2), (ranks + 1, micro_batches)):
+        function(*earlier)
     return as_lines(function, ranks, micro_batches)
 
 

@@ -130,9 +130,9 @@ def _watched() -> Iterator[dict[str, Any]]:
     """What a program did: all times are readings of `time.perf_counter`, in seconds.
 
     "begin" and "end" of all; "computing" on its played processor, and the seconds that were "asked" for; what was on
-    the played "link", and up to when it was "waited" for; its "messages", the collectives; whether anything was "sent"
-    or received at all; how long it would take on the played hardware "alone", and how much of its computing is
-    "before" each collective.
+    the played "link", and up to when it was "waited" for; its "messages", the collectives; the names of all operations
+    that were "called"; how long it would take on the played hardware "alone", and how much of its computing is "before"
+    each collective.
     """
     from course_utils.lessons.overlap import played_hardware
     from course_utils.trace.recorder import recorder
@@ -173,7 +173,7 @@ def _watched() -> Iterator[dict[str, Any]]:
         played_hardware.PlayedLink.all_reduce = plain_send
     seen["end"] = time.perf_counter()
     seen["link"] = [(e.start, e.end) for e in recorder.events[first:] if e.name == played_hardware.ON_LINK]
-    seen["sent"] = any(event.kind != "phase" for event in recorder.events[first:])
+    seen["called"] = sorted({event.name for event in recorder.events[first:] if event.kind != "phase"})
     seen["messages"] = [(e.start, e.end) for e in recorder.events[first:] if e.kind == "collective"]
     starts = sorted(start for start, _ in seen["messages"])
     seen["before"] = [sum(seconds for begin, seconds in work if begin < start) for start in starts]

@@ -67,7 +67,7 @@ def _lost(outcome: Outcome) -> str:
 def _silent_rank(outcome: Outcome) -> Finding | None:
     """Find a rank that has sent and received nothing: it trained the networks of others, too."""
     for rank, result in enumerate(outcome.results):
-        if len(outcome.results) > 1 and not result["lanes"][YOURS]["sent"]:
+        if len(outcome.results) > 1 and not result["lanes"][YOURS]["called"]:
             return own("no-message", f"{RIGHT} rank {{rank}} neither sent nor received a message", rank=rank)
     return None
 

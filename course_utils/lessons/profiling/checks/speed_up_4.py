@@ -81,7 +81,9 @@ def _computed(outcome: Outcome) -> float:
 
 def _not_once(outcome: Outcome) -> Finding | None:
     if not _letters_missing(outcome.case, outcome):
-        return None
+        others = {name for result in outcome.results for name in result["lanes"][YOURS]["called"]} - {"all_reduce"}
+        words = f"{RIGHT} your function calls {{got}}, and only the sums need messages"
+        return own("other-messages", words, got=min(others)) if others else None
     words = f"{RIGHT} the ranks together computed {{share:.2f}} times as many letters as in slow_4"
     return own("letters-not-once", words, share=_computed(outcome))
 

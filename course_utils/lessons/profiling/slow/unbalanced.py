@@ -44,7 +44,7 @@ def gradient_of(texts: Sequence[torch.Tensor], vectors: torch.Tensor) -> tuple[t
 def slow_4(texts: Sequence[torch.Tensor], device: str = "cpu") -> list[float]:
     """Train a vector for each letter. Every rank takes its part of every batch, then all-reduces.
 
-    Each step sums two tensors over the ranks of the default group, the loss and the gradient.
+    Each step sums two tensors with all_reduce in the default group, the loss and the gradient.
 
     Args:
         texts: of different lengths, the same on all ranks; every batch goes from short to long.
@@ -70,7 +70,7 @@ def slow_4(texts: Sequence[torch.Tensor], device: str = "cpu") -> list[float]:
 def speed_up_4(texts: Sequence[torch.Tensor], device: str = "cpu") -> list[float]:
     """Train as `slow_4` does, with the same losses, but give every rank about as many letters.
 
-    All ranks find the same shares without a message. Each step sums two tensors over the ranks of
+    All ranks find the same shares without a message. Each step sums two tensors with all_reduce in
     the default group, the loss and the gradient.
 
     Args:
