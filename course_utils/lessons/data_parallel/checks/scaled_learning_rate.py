@@ -45,11 +45,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     more = {"with_comm": False, "tolerance": 1e-9, "harness": rates, "key": "defaults", "calls": at_each(range(3))}
     yield Case(label, [(0.3, [0, 1, 2], 8)], [[0.3 * 8] * 3], **more)
     yield case(8, "linear", 1)
+    yield case(4096, "linear", 0, range(1))
     yield case(1, "linear", 5)
     warm_up = int(rng.integers(50, 150))
     yield case(no_square, "sqrt", warm_up, [int(step) for step in rng.permutation(200)])
     cubic = [(0.1, 0, 4, "cubic"), (0.1, 2, 8, "cubic", 5), (0.1, 9, 1, "cubic", 5), (0.1, 0, 8, "cubic", 5)]
-    yield from rejections("scaled_learning_rate", [*cubic, (0.1, 0, 4, "lin"), (0.1, 0, 4, "")], "ValueError")
+    near = [(0.1, 0, 4, rule) for rule in ("lin", "", "Linear", "sqrt ", "sqrt2")]
+    yield from rejections("scaled_learning_rate", [*cubic, *near], "ValueError")
 
 
 EXERCISE = Exercise(

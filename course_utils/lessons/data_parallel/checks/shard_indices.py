@@ -40,7 +40,7 @@ def _next_number(seed: int) -> float:
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(n: int, world_size: int, epoch: int = 0, first: int = 0, key: str = "") -> Case:
-        seed = int(rng.integers(1, 1000))
+        seed = int(rng.integers(1, 10**6))
         shown = range(first, min(first + available, world_size))
         arguments = [(n, rank, world_size, epoch, seed) for rank in shown]
         part = "" if len(shown) == world_size else f" ({shown[0]} to {shown[-1]} looked at)"
