@@ -9,6 +9,7 @@ import numpy as np
 
 from course_utils.checks.exercise import Case, Cost, Exercise, Outcome
 from course_utils.checks.finding import Finding, own
+from course_utils.lessons.allreduce.async_ring import SEGMENT_BYTES
 from course_utils.lessons.allreduce.checks.common import (
     LEAST,
     CostOf,
@@ -25,10 +26,11 @@ from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
-BLOCKING_CALLS = ("Recv", "Sendrecv")
+BLOCKING_CALLS = {"recv": ("Recv", "Sendrecv"), "send": ("Send", "Ssend", "Rsend", "Bsend", "Sendrecv")}
 SLOW = 15.0  # this many times as long as a plain ring: programs beside it can make it several, a pause many
 TOO_LONG = "the result is right, but rank {rank} sent a message of {nbytes} bytes; a segment has at most {most}"
 BLOCKING = "the result is right, but rank {rank} received by {call}, which waits until the message has arrived"
+BLOCKING_SEND = "the result is right, but rank {rank} sent by {call}, which may wait until the message is taken"
 ONE_AT_A_TIME = "the result is right, but no rank ever had two of its messages on their way at the same time"
 BLOCK_BY_BLOCK = "the result is right, but every rank waited for a whole block before it sent a segment on"
 SECOND_HALF = "the result is right, but every rank waited for whole blocks before it sent complete segments on"
@@ -82,9 +84,25 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case(world_size - 1, 3 * world_size - 2, 3, judge=promises_kept)  # one block has a segment more
     yield case(world_size, 8 * world_size + 3, 2, nbytes=20)
     yield dataclasses.replace(case(world_size, 3 * world_size, 1, nbytes=3), key="less-than-a-number")
+    yield _default_segments(rng)
     yield case(2, 17, 1)
     yield case(1, 9, 2)
     yield case(world_size, 16 * world_size, 8)
+
+
+def _default_segments(rng: np.random.Generator) -> Case:
+    """Blocks of a little more than `SEGMENT_BYTES` on two ranks; the call names no size."""
+    vectors = [numbers(rng, 2 * SEGMENT_BYTES // 8 + 9, "float64") for _ in range(2)]
+    label = "2 ranks, blocks longer than a segment, whose size is not given"
+    case = case_of(vectors, async_cost(1), label, judge=_no_longer_than_default, key="default")
+    return dataclasses.replace(case, cost=None)
+
+
+def _no_longer_than_default(outcome: Outcome) -> Finding | None:
+    for event in outcome.run.events:
+        if event.kind == "send" and event.bytes > SEGMENT_BYTES:
+            return own("long-segment", TOO_LONG, rank=event.rank, nbytes=event.bytes, most=SEGMENT_BYTES)
+    return promises_kept(outcome)
 
 
 def _too_slow(times: float) -> Finding | None:
@@ -105,8 +123,11 @@ def _segments_follow(outcome: Outcome) -> Finding | None:
     if max(_at_once(events) for events in [*sends, *receives]) < 2:
         return own("one-at-a-time", ONE_AT_A_TIME)
     for event in (event for received in receives for event in received):
-        if event.name in BLOCKING_CALLS:
+        if event.name in BLOCKING_CALLS["recv"]:
             return own("blocking-receive", BLOCKING, rank=event.rank, call=event.name)
+    for event in (event for sent in sends for event in sent):
+        if event.name in BLOCKING_CALLS["send"]:
+            return own("blocking-send", BLOCKING_SEND, rank=event.rank, call=event.name)
     segments = outcome.case.cost.rounds // (2 * (outcome.world_size - 1))
     early = set().union(*(_early_steps(*both, segments) for both in zip(sends, receives, strict=True)))
     return _block_by_block(early, outcome.world_size)
