@@ -13,26 +13,26 @@ _SHOWN = 12
 
 
 def rejection_text(file: HandIn, learner: str) -> str:
-    """Why a file is not run, and what to ask its learner for."""
+    """Why a file is not run, and what its learner is to hand in, for both of them to read."""
     name = PurePath(file.name).name
     notebook = next((f"{lesson.stem}{NOTEBOOK}" for lesson in LESSONS if lesson.stem in file.own_name), "the notebook")
     match file.rejection:
         case Rejection.EMPTY_FOLDER:
-            return f"{learner} handed in an empty folder. Ask for the notebook."
+            return f"{learner} handed in an empty folder. What is needed is the notebook."
         case Rejection.ENCRYPTED:
-            return f"{learner} handed in {name} with a password. Ask for it without one."
+            return f"{learner} handed in {name} with a password. It is needed without one."
         case Rejection.BROKEN_ZIP:
-            return f"{learner} handed in {name}, which is damaged and cannot be unpacked. Ask for the notebook again."
+            return f"{learner} handed in {name}, which is damaged and cannot be unpacked. What is needed is the notebook, once more."
         case Rejection.OUTSIDE:
-            return f"{name} was not unpacked, because its path leads out of its zip. Ask for the notebook itself."
+            return f"{name} was not unpacked, because its path leads out of its zip. What is needed is the notebook itself."
         case Rejection.LINK:
-            return f"{learner} handed in {name}, which is a link and no file. Ask for the notebook itself."
+            return f"{learner} handed in {name}, which is a link and no file. What is needed is the notebook itself."
         case Rejection.TOO_LARGE:
-            return f"{learner} handed in {name}, which is too large to be unpacked. Ask for the notebook alone."
+            return f"{learner} handed in {name}, which is too large to be unpacked. What is needed is the notebook alone."
         case Rejection.TOO_DEEP:
-            return f"{learner} handed in {name}, a zip in a zip in a zip. Ask for the notebook itself."
+            return f"{learner} handed in {name}, a zip in a zip in a zip. What is needed is the notebook itself."
         case _:
-            return f"{learner} handed in {name}, which is not a notebook. Ask for {notebook}."
+            return f"{learner} handed in {name}, which is not a notebook. What is needed is {notebook}."
 
 
 def not_run_lines(hand_ins: HandIns, called: dict[tuple[str, str], str]) -> list[str]:
