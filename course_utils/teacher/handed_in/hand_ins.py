@@ -184,7 +184,8 @@ def _name_from(path: Path, found: FoundFile, depth: int) -> str:
     if own_part := _beside_the_lesson(found.parts[-1]):
         return own_part
     above = Path(os.path.abspath(path))
-    above = above if path.is_dir() else above.with_suffix("") if len(found.parts) > 1 or _names_a_zip(path) else above.parent
+    if not path.is_dir():
+        above = above.with_suffix("") if len(found.parts) > 1 or _names_a_zip(path) else above.parent
     while above.name.casefold() in _OF_THE_COURSE:
         above = above.parent
     return above.name or "somebody"
