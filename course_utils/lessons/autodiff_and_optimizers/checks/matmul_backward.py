@@ -25,13 +25,13 @@ def sides(shape: tuple[int, ...]) -> str:
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(a: tuple[int, ...], b: tuple[int, ...], dtype: str = "float64", views: bool = False) -> Case:
+    def case(a: tuple[int, ...], b: tuple[int, ...], dtype: str = "float64", columns: bool = False) -> Case:
         x, y = (rng.normal(size=shape).astype(dtype) for shape in (a, b))
-        if views:
-            x, y = x.swapaxes(-1, -2).copy().swapaxes(-1, -2), np.repeat(y, 2, axis=-1)[..., ::2]
+        if columns:
+            x, y = map(np.asfortranarray, (x, y))  # they keep their order on the way to the function; views would not
         gradient = rng.normal(size=(x @ y).shape).astype(dtype)
         label = f"{sides(a)} @ {sides(b)}" + ", a stack" * (gradient.ndim > 2)
-        label += f", {dtype}" * (dtype != "float64") + ", arrays that do not lie in one piece" * views
+        label += f", {dtype}" * (dtype != "float64") + ", in memory column by column" * columns
         given = (gradient, x, y)
         key = "stack" if gradient.ndim > 2 else ""
         parts = "the gradient of a", "the gradient of b"
@@ -54,8 +54,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case((3, 1, k), (k, 1))
     yield case((1, n, k), (k, m))
     yield case((3, 3, 3), (3, 3))
-    yield case((n, k), (k, m), views=True)
-    yield case((2, 1, n, k), (3, k, m), views=True)
+    yield case((n, k), (k, m), columns=True)
+    yield case((2, 1, n, k), (3, k, m), columns=True)
     yield case((n, k), (k, m), "float32")
     yield case((4, n, k), (2, 1, k, m), "float32")
     yield case((5, n, k), (k, m), "float16")

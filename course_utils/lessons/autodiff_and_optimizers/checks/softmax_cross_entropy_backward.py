@@ -30,12 +30,12 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         shift: float | np.ndarray = 0.0,
         dtype: str = "float64",
         of_labels: str = "int64",
-        views: bool = False,
+        columns: bool = False,
         key: str = "",
     ) -> Case:
         logits = (rng.normal(size=(batch, classes)) * scale + shift).astype(dtype)
-        if views:
-            logits = np.asfortranarray(logits)[:, ::-1]
+        if columns:
+            logits = np.asfortranarray(logits)  # keeps its order on the way to the function; a view would not
         given = (gradient, logits, rng.integers(classes, size=batch).astype(of_labels))
         return Case(label, [given], [by_torch(*given)], with_comm=False, key=key)
 
@@ -60,7 +60,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield in_a_row(case("5 rows, 4 classes", 5, 4), case("5 rows, 4 classes", 5, 4))
     yield in_a_row(case("7 rows, 5 classes", 7, 5, dtype="float32"), case("3 rows, 4 classes", 3, 4))
     yield case("4 rows, 1 class", 4, 1)
-    yield case("6 rows that do not lie in one piece", 6, views=True)
+    yield case("6 rows that lie in memory column by column", 6, columns=True, key="columns")
     yield case("200 rows, 150 classes, labels of 8 bits", 200, 150, of_labels="uint8")
 
 

@@ -16,8 +16,8 @@ Graph = Sequence[tuple[int, ...]]
 """For each node the numbers of its parents, which are smaller than its own; the last node came from all others."""
 STRANGER, LEFT_OVER = -1, -2
 """They stand for what is not a node of the graph, and for a node of one for which the function was called before."""
-ALIKE, GRAPH_CHANGED = "alike", "graph-changed"
-"""The key of the cases with nodes of one name and one number, and the result if nodes lost or got parents."""
+ALIKE = "alike"
+"""The key of the cases with nodes of one name and one number."""
 MOST_LOOKS = 200_000
 
 
@@ -55,11 +55,12 @@ def nodes_of(graph: Graph, alike: bool = False) -> list[Node]:
     made = {
         number: WatchedNode(looks, 1.0, "+" if graph[number] else "x")
         if alike
-        else WatchedNode(looks, 0.5 + number, _name(number))
-        for number in order
+        else WatchedNode(looks, 0.5 + age, _name(number))
+        for age, number in enumerate(order)
     }
     for number, parents in enumerate(graph):
         made[number].parents = tuple(made[parent] for parent in parents)
+        made[number].gradient, made[number].rule = np.array(0.25), np.negative
     return [made[number] for number in range(len(graph))]
 
 
@@ -71,23 +72,31 @@ def numbers_of_nodes(function: Callable, graph: Graph, before: Graph = (), alike
         alike: the nodes have the same names and numbers.
     """
     nodes, others = nodes_of(graph, alike), nodes_of(before, alike)
+    held = [_held_by(node) for node in nodes]
     if others:
         function(others[-1])
         function(nodes[len(nodes) // 2])
     listed = function(nodes[-1])
-    if not all(_has_its_parents(number, nodes, graph) for number in range(len(graph))):
-        return GRAPH_CHANGED
+    pairs = [(old.items(), _held_by(node).items()) for old, node in zip(held, nodes, strict=True)]
+    if changed := {name for old, new in pairs for name, _ in old ^ new}:
+        return min(changed), "changed"
     if type(listed) not in (list, tuple):
         return listed if listed is None else type(listed).__name__
     places = {id(node): number for number, node in enumerate(nodes)} | dict.fromkeys(map(id, others), LEFT_OVER)
     return [places.get(id(node), STRANGER) for node in listed]
 
 
-def _has_its_parents(number: int, nodes: Sequence[Node], graph: Graph) -> bool:
-    found = nodes[number]._parents
-    return len(found) == len(graph[number]) and all(
-        one is nodes[parent] for one, parent in zip(found, graph[number], strict=True)
-    )
+def _held_by(node: Node) -> dict[str, object]:
+    """What a node holds under which name: numbers as they are, parents and other objects by their identity."""
+    return {
+        name.removeprefix("_"): value.tobytes()
+        if type(value) is np.ndarray
+        else tuple(map(id, value))
+        if type(value) is tuple
+        else id(value)
+        for name, value in vars(node).items()
+        if name != "_looks"
+    }
 
 
 def trimmed(graph: list[tuple[int, ...]]) -> Graph:
@@ -158,8 +167,8 @@ def _judge(outcome: Outcome) -> Finding | None:
     graph, listed = outcome.case.arguments[0][0], outcome.results[0]
     if listed is None:
         return _no_list("nothing")
-    if listed == GRAPH_CHANGED:
-        return own(GRAPH_CHANGED, "your function changed the parents of some nodes")
+    if type(listed) is tuple:
+        return own("graph-changed", "your function changed `{what}` of some nodes", what=listed[0])
     if type(listed) is str:
         return _no_list(f"a {listed}")
     if STRANGER in listed:

@@ -10,7 +10,7 @@ from course_utils.lessons.first_steps.checks.common import lists_returned, world
 from course_utils.words import ranks
 
 NAMES = ("Ada", "Grace", "Emmy", "Alan", "Edsger", "Barbara", "Katherine", "Niklaus", "Radia", "Tony", "Ða Nang", "李")
-ODD = ("Lovelace, Ada", "Grace\tB. M. ", "Emmy\nNoether", "1")
+ODD = ("Lovelace, Ada", "Grace\tB. M. ", "émilie\ndu Châtelet", "1")
 
 
 def _names(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -26,7 +26,7 @@ def _names(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         ("empty-name", "rank 0 has the empty name", ["", *_people(rng, world_size - 1, plain)]),
         (
             "odd-characters",
-            "names with spaces, commas and ends of lines",
+            "names with spaces, commas, ends of lines and a small é",
             [*_people(rng, world_size), *ODD][-world_size:],
         ),
         ("long-names", "names of 300 letters", [name.ljust(300, "a") for name in _people(rng, world_size)]),

@@ -12,7 +12,8 @@ from course_utils.checks.exercise import Case
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-CALLED_AGAIN, ANOTHER_SENDER, OTHER_ROOT = AFTER_ANOTHER_CALL, "another-sender", "other-root"
+CALLED_AGAIN, ANOTHER_SENDER = AFTER_ANOTHER_CALL, "another-sender"
+OTHER_ROOT, DEFAULT_ROOT = "other-root", "default-root"
 """Keys of cases."""
 TAGS = range(128)  # whatever tag a receive names, a message of that tag is waiting
 LEAST = 4  # with fewer ranks the mistakes do not show: cases for this many are made, and left out where they do not fit
@@ -29,6 +30,16 @@ def other_roots(rng: np.random.Generator, world_size: int) -> list[int]:
 def root_text(root: int) -> str:
     """The root as the labels name it."""
     return f"root {root}" if root == 0 else f"root {root} in place of 0"
+
+
+def root_not_given(case: Case) -> Case:
+    """The same case, with root 0, while the call names no root."""
+    return dataclasses.replace(case, label=f"{case.label}, which is not named", key=DEFAULT_ROOT, harness=without_root)
+
+
+def without_root(function: Callable, comm: "MPI.Intracomm", vector: np.ndarray | None, root: int) -> Any:
+    """Call the learner's function with its own default in the place of a root."""
+    return function(comm, vector)
 
 
 def random_vector(rng: np.random.Generator, length: int, dtype: str = "float64") -> np.ndarray:

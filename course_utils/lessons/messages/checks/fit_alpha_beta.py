@@ -22,19 +22,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         key = key or ("noisy" if noise else "")
         return Case(label, [given], [(alpha, beta)], with_comm=False, tolerance=1e-6, key=key, parts=PARTS)
 
-    def below_zero() -> Case:
-        """Points on a line that begins below zero: the rate of long messages is lower than that of short ones."""
-        alpha, beta = -float(rng.uniform(2e-6, 8e-5)), float(rng.uniform(2e-10, 8e-9))
-        sizes = np.sort(rng.uniform(2, 9, 12)) * -alpha / beta
-        return Case(
-            "points on a line that begins below zero",
-            [(sizes, alpha + beta * sizes)],
-            [(alpha, beta)],
-            with_comm=False,
-            tolerance=1e-6,
-            key="below-zero",
-            parts=PARTS,
-        )
+    def below_zero(label: str, alpha: float, beta: float, sizes: np.ndarray) -> Case:
+        given = (sizes, alpha + beta * sizes)
+        more = {"with_comm": False, "tolerance": 1e-6, "key": "below-zero", "parts": PARTS}
+        return Case(label, [given], [(alpha, beta)], **more)
 
     powers = 4 ** np.arange(12)
     yield case("points on a line", powers, key="on-a-line")
@@ -47,7 +38,10 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case("noisy points, each size three times", rng.permutation(np.repeat(powers, 3)), noise=0.2)
     yield case("noisy points, seconds to hours for a message", powers, noise=0.1, slower=1e6)
     yield case("noisy points, sizes that are means", powers + 0.25, noise=0.1)
-    yield below_zero()
+    alpha, beta = float(rng.uniform(2e-6, 8e-5)), float(rng.uniform(2e-10, 8e-9))
+    sizes = np.sort(rng.uniform(2, 9, 12)) * alpha / beta  # long messages have a lower rate than short ones
+    yield below_zero("points on a line that begins below zero", -alpha, beta, sizes)
+    yield below_zero("points on a line that falls", alpha, -beta, sizes / 10)
     yield in_a_row(case("noisy points", powers, noise=0.1), case("noisy points", powers, noise=0.1))
     yield in_a_row(case("noisy points", powers, noise=0.1), case("noisy points", powers[3:], noise=0.1))
 

@@ -17,6 +17,7 @@ from course_utils.lessons.messages.checks.common import (
     called_again,
     other_roots,
     random_vector,
+    root_not_given,
     root_text,
     turned_round,
 )
@@ -54,6 +55,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         yield case(size, int(rng.integers(20, 500)), int(rng.integers(size)), str(rng.choice(DTYPES)))
     yield case(world_size, 1, 0)
     yield case(world_size, 0, 0, "int64")
+    yield root_not_given(case(world_size, 2 * world_size + 1, 0))
     early = case(world_size, 12 * world_size, world_size - 1)
     yield dataclasses.replace(beside_another_sender(early), cost=early.cost)
     roots = case(world_size, 3 * world_size, 0)
@@ -90,6 +92,10 @@ def _once_as_a_buffer(outcome: Outcome) -> Finding | None:
             return own(
                 "pickled", "the blocks are right, but {call} pickled them; send them as a buffer", call=event.name
             )
+    sent = sum(event.bytes for event in events if event.kind == "send")
+    if sent > size + headers:
+        words = "the blocks are right, but {sent:,} bytes were sent in all; the vector has {size:,}"
+        return own("sent-more-than-once", words, sent=sent, size=size)
     return None
 
 

@@ -20,6 +20,7 @@ from course_utils.lessons.messages.checks.common import (
     in_two_calls,
     other_roots,
     random_vector,
+    root_not_given,
     root_text,
 )
 from course_utils.words import count, ranks
@@ -56,6 +57,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         yield case(world_size, int(rng.integers(500, 3000)), int(rng.integers(world_size)), str(dtype))
     yield case(world_size, 1, world_size - 1)
     yield case(world_size, 0, 0)
+    yield root_not_given(case(world_size, 9, 0))
     yield beside_another_sender(case(world_size, 12, 0))
     yield in_two_calls(case(world_size, 12, world_size - 1))
     again = case(world_size, 30, world_size - 1)
