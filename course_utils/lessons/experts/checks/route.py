@@ -109,8 +109,8 @@ EXERCISE = Exercise(
     hints=(
         "There are two results. Which of them does the bias change? And if you divided the weights by their sum, what "
         "would the weight be with k = 1, and what could the gate learn from it?",
-        "`shares = scores.softmax(dim=-1, dtype=…)`, in float32, or in float64 for such scores. The experts are the first k columns of "
-        "`(shares + bias).sort(dim=-1, descending=True, stable=True).indices`. The weights are "
+        "`shares = scores.softmax(dim=-1, dtype=…)`, in float32, or in float64 for such scores. The experts are the "
+        "first k columns of `(shares + bias).sort(dim=-1, descending=True, stable=True).indices`. The weights are "
         "`shares.gather(-1, experts)`, in the dtype of the scores.",
     ),
     praise=lambda outcome: (
