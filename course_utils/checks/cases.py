@@ -57,7 +57,7 @@ def after_the_others(cases: Sequence[Case]) -> Iterator[Case]:
     """The last and the first of many cases once more, each after all others with as many ranks.
 
     Whatever these leave behind, of any size and on any rank, plays no part in it. Cases that measure time do not come
-    again, nor do those on several ranks that a judge looks at: it would count the messages of all calls together.
+    again. On several ranks no judge looks at them, because it would count the messages of all calls together.
     """
     groups: dict[tuple, list[Case]] = {}
     for case in cases:
@@ -65,7 +65,7 @@ def after_the_others(cases: Sequence[Case]) -> Iterator[Case]:
             groups.setdefault((len(case.arguments), case.with_comm, case.backend), []).append(case)
     largest = max(groups.values(), key=len, default=[])
     for group in (largest, largest[::-1]) if len(largest) > 1 else ():
-        if again := [case for case in group if case.without_ranks or case.judge is None]:
+        if again := [case for case in group if case.without_ranks or case.expected is not None]:
             yield _after([case for case in group if case is not again[-1]], again[-1])
 
 
@@ -82,6 +82,7 @@ def _after(earlier: Sequence[Case], case: Case) -> Case:
         again,
         arguments=[(*given, own) for given, own in zip(case.arguments, calls, strict=True)],
         may_change=(*case.may_change, len(case.arguments[0])),
+        judge=None,
         harness=partial(called_last, case.harness or called, case.with_comm and not case.backend),
     )
 

@@ -195,9 +195,7 @@ def _at_most(what: str) -> Callable[[Finding], str]:
 
 _WORDS: dict[Kind, Callable[[Finding], str]] = {
     Kind.SIGNATURE: _signature,
-    Kind.CANNOT_TRAVEL: lambda found: (
-        f"your function uses something from the notebook that cannot be sent to the ranks: {one_line(found.words)}"
-    ),
+    Kind.CANNOT_TRAVEL: lambda found: f"your function uses {one_line(found.words)}",
     Kind.RAISED: _raised,
     **dict.fromkeys(REPORTS, lambda found: found.words),
     Kind.UNFINISHED: lambda found: (

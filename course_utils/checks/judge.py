@@ -26,7 +26,7 @@ from course_utils.ranks.ending import Ending
 from course_utils.ranks.engine.process_settings import use_default_settings
 from course_utils.ranks.engine.reply import Raised, to_bytes
 from course_utils.ranks.interface import PATIENCE, RanksInterface
-from course_utils.ranks.run import events_of
+from course_utils.ranks.run import events_of, kept_in_the_notebook
 
 if TYPE_CHECKING:
     from course_utils.draw.style import Picture
@@ -338,7 +338,7 @@ def _luggage(function: Callable) -> Finding | None:
     try:
         to_bytes(function)
     except Exception as error:  # whatever an object's own pickling may raise
-        return Finding(Kind.CANNOT_TRAVEL, words=str(error))
+        return Finding(Kind.CANNOT_TRAVEL, words=kept_in_the_notebook(function, error))
     return None
 
 

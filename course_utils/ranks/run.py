@@ -215,9 +215,21 @@ def pack_or_explain(function: Callable, thing: Any) -> bytes:
     except Exception as error:
         name = getattr(function, "__name__", "the function")
         raise CourseError(
-            f"{name} uses something from the notebook that cannot be sent to the ranks ({error}). "
+            f"{name} uses {kept_in_the_notebook(function, error)}. "
             "Create it inside the function, or pass it as an argument."
         ) from None
+
+
+def kept_in_the_notebook(function: Callable, error: Exception) -> str:
+    """In words, the first thing that a function uses and that cannot be packed; the error if that cannot be told."""
+    with contextlib.suppress(TypeError, ValueError):
+        used = inspect.getclosurevars(function)
+        for name, thing in {**used.globals, **used.nonlocals}.items():
+            try:
+                to_bytes(thing)
+            except Exception:  # whatever an object's own pickling may raise
+                return f"`{name}` from the notebook, which cannot be sent to the ranks"
+    return f"something from the notebook that cannot be sent to the ranks: {error}"
 
 
 def check_function(function: Any) -> None:

@@ -209,6 +209,8 @@ def _grade(papers: _Papers, table: Path, feedback: Path | None, unpacked: Path, 
     for line in papers.lines:
         if line.mark.exercise == "" and not line.file:  # what is not run
             print(f"{line.mark.mark}  {line.mark.verdict}")
+            if feedback:
+                write_feedback([line.mark], feedback)
     files = [file for file, _ in papers.waiting]
     notebooks = [file.file or Path() for file in files]
     names = [file.name for file in files]

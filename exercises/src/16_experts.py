@@ -45,7 +45,7 @@ ranks.load_torch()
 #
 # If two experts are equal, the one with the lower number comes first. (`topk` doesn't promise that.) The scores may
 # have any floating-point type. In float16, the share of an expert far behind the others is rounded to 0, so compute the
-# shares in float32 at least, and return the weights in the type of the scores.
+# shares in float32, or in float64 for scores in float64, and return the weights in the type of the scores.
 
 # %% tags=["exercise"]
 # route

@@ -685,8 +685,10 @@ def test_a_full_disk_is_said_in_a_line(tmp_path: Path, monkeypatch) -> None:
 
 def test_what_cannot_be_sent_is_said_so(four_ranks) -> None:
     lock = threading.Lock()
-    with pytest.raises(CourseError, match="cannot be sent to the ranks"):
+    with pytest.raises(CourseError, match="uses `lock` from the notebook, which cannot be sent to the ranks"):
         four_ranks.run(lambda comm: lock)
+    with pytest.raises(CourseError, match="something from the notebook that cannot be sent to the ranks"):
+        four_ranks.run(lambda comm, held=lock: held)
     assert four_ranks.run(add_ranks).results == [6] * 4
 
 

@@ -96,13 +96,19 @@ def grade(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(grade_class, "obstacle", lambda: None)
     monkeypatch.setattr(grade_class, "alike_answers", lambda files: [])
 
-    def run(files: dict[str, str], out: str | None = "marks.csv", name: str = "class.zip", **options) -> str:
+    def run(
+        files: dict[str, str],
+        out: str | None = "marks.csv",
+        name: str = "class.zip",
+        texts: Path | None = None,
+        **options,
+    ) -> str:
         with zipfile.ZipFile(name, "w") as archive:
             for file, words in files.items():
                 cell = {"cell_type": "code", "source": f"#{words}", "metadata": {}, "outputs": []}
                 archive.writestr(file, json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4}))
         capsys.readouterr()
-        grade_class.grade_class([Path(name)], out and Path(out), None, 2, options=ClassOptions(**options))
+        grade_class.grade_class([Path(name)], out and Path(out), texts, 2, options=ClassOptions(**options))
         return capsys.readouterr().out
 
     return run
@@ -218,8 +224,10 @@ def test_going_on_runs_only_what_is_new_and_the_newest_counts(grade, monkeypatch
 
 
 def test_who_handed_in_no_notebook_has_a_row_in_every_table(grade) -> None:
-    printed = grade({"ada/04_messages.html": "", "bob/04_messages.ipynb": "right right"}, portal=Portal.CANVAS)
-    assert "0  ✗ ada handed in 04_messages.html, which is not a notebook. Ask for 04_messages.ipynb." in printed
+    handed_in = {"ada/04_messages.html": "", "bob/04_messages.ipynb": "right right"}
+    printed = grade(handed_in, texts=Path("texts"), portal=Portal.CANVAS)
+    says = "✗ ada handed in 04_messages.html, which is not a notebook. What is needed is 04_messages.ipynb."
+    assert f"0  {says}" in printed and says in Path("texts/ada/04_messages.txt").read_text()
     [row] = [row for row in rows_of("marks.csv") if row["learner"] == "ada"]
     assert (row["exercise"], row["mark"]) == ("", "0") and "not a notebook" in row["verdict"]
     [row] = [row for row in rows_of("marks_learners.csv") if row["learner"] == "ada"]

@@ -142,7 +142,7 @@ def test_what_is_no_notebook_gets_a_line_that_says_what_to_ask_for(kind, hand_in
     found = hand_ins_of({f"ada/04_messages.{kind}": b"x", "bob/04_messages.ipynb": EMPTY})
     (file,) = found.rejected
     assert rejection_text(file, file.learner.name) == (
-        f"ada handed in 04_messages.{kind}, which is not a notebook. Ask for 04_messages.ipynb."
+        f"ada handed in 04_messages.{kind}, which is not a notebook. What is needed is 04_messages.ipynb."
     )
 
 

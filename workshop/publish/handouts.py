@@ -53,6 +53,7 @@ figure img { max-width: 100%; max-height: var(--picture, 62mm) }
 .formulas div { break-inside: avoid } .formulas small { color: #555 }
 .words { columns: 2; column-gap: 7mm } .words p { margin: .18em 0; break-inside: avoid-column }
 table { border-collapse: collapse } td { padding: 1px 14px 1px 0; vertical-align: top }
+td:last-child { white-space: nowrap }
 """
 
 

@@ -19,8 +19,8 @@ def route(
     An expert's share is its part of the softmax over *all* experts. The k largest shares win, and
     of equal shares the expert with the lower number. The weights are the shares as they are. They
     are not divided by their sum, because with k = 1 the weight would always be 1, and the gate
-    would learn nothing from the predictions. The softmax is computed in float32 at least, since in
-    float16 small shares would all be 0.
+    would learn nothing from the predictions. The softmax is computed in float32, since in float16
+    small shares would all be 0; for scores in float64, it is computed in float64.
 
     Args:
         scores: (tokens, experts), in any floating-point dtype.

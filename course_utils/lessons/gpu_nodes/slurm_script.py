@@ -93,11 +93,13 @@ exit "$status"
     return "\n".join(["#!/bin/bash", *asked, body])
 
 
-def check_job(numbers: Sequence[int], gpus_per_node: int, warn_seconds: int, names: Sequence[str | None]) -> None:
+def check_job(
+    numbers: Sequence[int | None], gpus_per_node: int, warn_seconds: int, names: Sequence[str | None]
+) -> None:
     """Reject impossible arguments of a job.
 
     Args:
-        numbers: nodes, tasks on each, cores of each task, minutes.
+        numbers: nodes, tasks on each, cores of each task, minutes; None for those that are not given.
         gpus_per_node: may be 0.
         warn_seconds: before the end of the last of the numbers.
         names: that are written into the script as they are; None for those that are not given.
@@ -108,12 +110,11 @@ def check_job(numbers: Sequence[int], gpus_per_node: int, warn_seconds: int, nam
     if gpus_per_node < 0:
         raise CourseError(f"slurm_script: gpus_per_node is at least 0, not {gpus_per_node}.")
     for what, value in zip(("nodes", "tasks_per_node", "cores_per_task", "minutes"), numbers, strict=True):
-        if value < 1:
+        if value is not None and value < 1:
             raise CourseError(f"slurm_script: {what} is at least 1, not {value}.")
-    if not 0 < warn_seconds < 60 * numbers[-1]:
-        raise CourseError(
-            f"slurm_script: {warn_seconds} s before the end of {numbers[-1]} min leaves no time to train."
-        )
+    minutes = numbers[-1] or 0
+    if not 0 < warn_seconds < 60 * minutes:
+        raise CourseError(f"slurm_script: {warn_seconds} s before the end of {minutes} min leaves no time to train.")
     for name in names:
         if name is not None and not re.fullmatch(r"[\w.,+-]+", name):
             raise CourseError(f"slurm_script: {name!r} has characters that a name cannot have.")

@@ -25,7 +25,8 @@ def longest_text(
         per_token, per_pair: bytes, for all layers together; per_token is above 0.
 
     Returns:
-        n, a multiple of 2 P, as a zig-zag needs; 0 if not even 2 P tokens fit.
+        n, a multiple of 2 P, as a zig-zag needs; 0 if not even 2 P tokens fit. A text that needs
+        all of the memory fits, and this holds for a tiny `per_pair`, too.
 
     Raises:
         CourseError: `fixed` alone is more than the memory, or there is no rank.

@@ -144,7 +144,7 @@ def accumulate_gradients(
 
     Every micro-batch adds its gradients to `parameter.grad`, weighted by its share of the examples.
     All but the last run inside `module.no_sync()`, so that nothing is sent; during the last
-    backward pass, every bucket is averaged over the ranks.
+    backward pass, every bucket is averaged over the ranks. Nothing else is sent.
 
     Args:
         module: its old gradients were cleared before the call. The loss is the mean cross-entropy.

@@ -116,7 +116,7 @@ def list_file(file: Path, suffix: str, scratch: Path) -> Listing:
     """List a single file: itself, or what is in it if it is a zip."""
     listing = Listing([], 0, set())
     if is_zip(file):
-        _add_zip(listing, file, (), suffix, scratch, 0, [MOST_BYTES])
+        _ZipReader(listing, suffix, scratch).read(file, (), 0)
     else:
         _add_file(listing, file, (file.name,), suffix, scratch)
     listing.add_empty_folders()
@@ -135,77 +135,79 @@ def is_zip(file: Path) -> bool:
 
 def _add_file(listing: Listing, file: Path, parts: tuple[str, ...], suffix: str, scratch: Path) -> None:
     if is_zip(file):
-        _add_zip(listing, file, parts, suffix, scratch, 1, [MOST_BYTES])
+        _ZipReader(listing, suffix, scratch).read(file, parts, 1)
         return
     rejection = None if is_called(file.name, suffix) else Rejection.NO_NOTEBOOK
     with contextlib.suppress(OSError):
         listing.files.append(FoundFile(parts, file, rejection, file.lstat().st_mtime))
 
 
-def _add_zip(
-    listing: Listing, file: Path, above: tuple[str, ...], suffix: str, scratch: Path, depth: int, left: list[int]
-) -> None:
-    """List a zip; `above`: the path to it, `left`: the bytes that may still be unpacked, one number that all share."""
+class _ZipReader:
+    """Adds what is in a zip, and in the zips in it, to a listing. All of them share the bytes that may be unpacked."""
 
-    def rejected(rejection: Rejection) -> None:
-        listing.files.append(FoundFile(above or (file.name,), None, rejection))
+    def __init__(self, listing: Listing, suffix: str, scratch: Path) -> None:
+        self._listing, self._suffix, self._scratch = listing, suffix, scratch
+        self._left = MOST_BYTES
 
-    if depth > DEEPEST:
-        rejected(Rejection.TOO_DEEP)
-        return
-    try:
-        archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, zlib.error, EOFError):
-        rejected(Rejection.BROKEN_ZIP)
-        return
-    with archive:
-        entries = archive.infolist()
-        if len(entries) > MOST_ENTRIES:
-            rejected(Rejection.TOO_LARGE)
+    def read(self, file: Path, above: tuple[str, ...], depth: int) -> None:
+        """Add the entries of a zip.
+
+        Args:
+            above: the path to it; () if it was named itself.
+            depth: how many zips it is in.
+        """
+        if depth > DEEPEST:
+            self._reject(above, Rejection.TOO_DEEP)
             return
-        listing.folders.add(above)
-        for entry in entries:
-            _add_entry(listing, archive, entry, above, suffix, scratch, depth, left)
+        try:
+            archive = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, zlib.error, EOFError):
+            self._reject(above or (file.name,), Rejection.BROKEN_ZIP)
+            return
+        with archive:
+            entries = archive.infolist()
+            if len(entries) > MOST_ENTRIES:
+                self._reject(above or (file.name,), Rejection.TOO_LARGE)
+                return
+            self._listing.folders.add(above)
+            for entry in entries:
+                self._add_entry(archive, entry, above, depth)
 
+    def _reject(self, parts: tuple[str, ...], rejection: Rejection) -> None:
+        self._listing.files.append(FoundFile(parts, None, rejection))
 
-def _add_entry(
-    listing: Listing,
-    archive: zipfile.ZipFile,
-    entry: zipfile.ZipInfo,
-    above: tuple[str, ...],
-    suffix: str,
-    scratch: Path,
-    depth: int,
-    left: list[int],
-) -> None:
-    inside = [part for part in name_of(entry).replace("\\", "/").split("/") if part not in ("", ".")]
-    parts = (*above, *(part for part in inside if part != ".."))
-    outside = name_of(entry).startswith(("/", "\\")) or ".." in inside or (inside and inside[0].endswith(":"))
-    if any(map(is_left_by_a_program, (part for part in inside if part != ".."))):
-        listing.ignored += not entry.is_dir()
-        if "__macosx" not in map(str.casefold, inside):  # which repeats the folders of the archive
-            first = next(number for number, part in enumerate(inside) if is_left_by_a_program(part))
-            listing.folders |= {parts[: len(above) + number] for number in range(first + 1)}
-        return
-    rejection = Rejection.OUTSIDE if outside else _rejection_of(entry, suffix, left[0])
-    if rejection in (Rejection.OUTSIDE, Rejection.LINK):
-        listing.files.append(FoundFile(parts, None, rejection))
-        return
-    listing.folders |= {parts[:number] for number in range(len(above), len(parts) + entry.is_dir())}
-    if entry.is_dir():
-        return
-    modified = _modified(entry)
-    unpacked = None
-    if rejection is None:
-        left[0] -= entry.file_size
-        folder = scratch / str(len(os.listdir(scratch)))
+    def _add_entry(self, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, above: tuple[str, ...], depth: int) -> None:
+        inside = [part for part in name_of(entry).replace("\\", "/").split("/") if part not in ("", ".")]
+        parts = (*above, *(part for part in inside if part != ".."))
+        outside = name_of(entry).startswith(("/", "\\")) or ".." in inside or (inside and inside[0].endswith(":"))
+        if any(map(is_left_by_a_program, (part for part in inside if part != ".."))):
+            self._listing.ignored += not entry.is_dir()
+            if "__macosx" not in map(str.casefold, inside):  # which repeats the folders of the archive
+                first = next(number for number, part in enumerate(inside) if is_left_by_a_program(part))
+                self._listing.folders |= {parts[: len(above) + number] for number in range(first + 1)}
+            return
+        rejection = Rejection.OUTSIDE if outside else _rejection_of(entry, self._suffix, self._left)
+        if rejection in (Rejection.OUTSIDE, Rejection.LINK):
+            self._reject(parts, rejection)
+            return
+        self._listing.folders |= {parts[:number] for number in range(len(above), len(parts) + entry.is_dir())}
+        if entry.is_dir():
+            return
+        unpacked = None
+        if rejection is None:
+            unpacked = self._new_file(inside[-1])
+            self._left -= entry.file_size
+            rejection = _unpack(archive, entry, unpacked)
+        if rejection is None and unpacked is not None and is_zip(unpacked):
+            self.read(unpacked, parts, depth + 1)
+        else:
+            self._listing.files.append(FoundFile(parts, unpacked, rejection, _modified(entry)))
+
+    def _new_file(self, name: str) -> Path:
+        """A file in a folder of its own: verdicts name the file, so it keeps its name."""
+        folder = self._scratch / str(len(os.listdir(self._scratch)))
         folder.mkdir()
-        unpacked = folder / _short(inside[-1])  # verdicts name the file, so it keeps its name
-        rejection = _unpack(archive, entry, unpacked)
-    if rejection is None and unpacked is not None and is_zip(unpacked):
-        _add_zip(listing, unpacked, parts, suffix, scratch, depth + 1, left)
-    else:
-        listing.files.append(FoundFile(parts, unpacked, rejection, modified))
+        return folder / _short(name)
 
 
 def _short(name: str) -> str:

@@ -12,27 +12,24 @@ _SHOWN = 12
 """Names in a line."""
 
 
+_REJECTIONS: dict[Rejection | None, tuple[str, str]] = {
+    Rejection.EMPTY_FOLDER: ("{learner} handed in an empty folder", "the notebook"),
+    Rejection.ENCRYPTED: ("{learner} handed in {name} with a password", "the notebook without one"),
+    Rejection.BROKEN_ZIP: ("{learner} handed in {name}, which is damaged and cannot be unpacked", "the notebook again"),
+    Rejection.OUTSIDE: ("{name} was not unpacked, because its path leads out of its zip", "the notebook itself"),
+    Rejection.LINK: ("{learner} handed in {name}, which is a link and no file", "the notebook itself"),
+    Rejection.TOO_LARGE: ("{learner} handed in {name}, which is too large to be unpacked", "the notebook alone"),
+    Rejection.TOO_DEEP: ("{learner} handed in {name}, a zip in a zip in a zip", "the notebook itself"),
+}
+"""Why a file is not run → that in words, and what is needed instead."""
+
+
 def rejection_text(file: HandIn, learner: str) -> str:
-    """Why a file is not run, and what to ask its learner for."""
-    name = PurePath(file.name).name
-    notebook = next((f"{lesson.stem}{NOTEBOOK}" for lesson in LESSONS if lesson.stem in file.own_name), "the notebook")
-    match file.rejection:
-        case Rejection.EMPTY_FOLDER:
-            return f"{learner} handed in an empty folder. Ask for the notebook."
-        case Rejection.ENCRYPTED:
-            return f"{learner} handed in {name} with a password. Ask for it without one."
-        case Rejection.BROKEN_ZIP:
-            return f"{learner} handed in {name}, which is damaged and cannot be unpacked. Ask for the notebook again."
-        case Rejection.OUTSIDE:
-            return f"{name} was not unpacked, because its path leads out of its zip. Ask for the notebook itself."
-        case Rejection.LINK:
-            return f"{learner} handed in {name}, which is a link and no file. Ask for the notebook itself."
-        case Rejection.TOO_LARGE:
-            return f"{learner} handed in {name}, which is too large to be unpacked. Ask for the notebook alone."
-        case Rejection.TOO_DEEP:
-            return f"{learner} handed in {name}, a zip in a zip in a zip. Ask for the notebook itself."
-        case _:
-            return f"{learner} handed in {name}, which is not a notebook. Ask for {notebook}."
+    """Why a file is not run, and what is needed instead: for the teacher and the learner to read."""
+    its_name = next((f"{lesson.stem}{NOTEBOOK}" for lesson in LESSONS if lesson.stem in file.own_name), "the notebook")
+    no_notebook = "{learner} handed in {name}, which is not a notebook", its_name
+    what, needed = _REJECTIONS.get(file.rejection, no_notebook)
+    return f"{what.format(learner=learner, name=PurePath(file.name).name)}. What is needed is {needed}."
 
 
 def not_run_lines(hand_ins: HandIns, called: dict[tuple[str, str], str]) -> list[str]:

@@ -184,13 +184,14 @@ def _name_from(path: Path, found: FoundFile, depth: int) -> str:
     if own_part := _beside_the_lesson(found.parts[-1]):
         return own_part
     above = Path(os.path.abspath(path))
-    above = above if path.is_dir() else above.with_suffix("") if len(found.parts) > 1 or _is_in(path) else above.parent
+    if not path.is_dir():
+        above = above.with_suffix("") if len(found.parts) > 1 or _names_a_zip(path) else above.parent
     while above.name.casefold() in _OF_THE_COURSE:
         above = above.parent
     return above.name or "somebody"
 
 
-def _is_in(path: Path) -> bool:
+def _names_a_zip(path: Path) -> bool:
     return path.suffix.casefold() == ".zip"
 
 
@@ -226,7 +227,7 @@ def _shown_name(path: Path, found: FoundFile, shared: tuple[str, ...]) -> str:
     parts = [part for part in found.parts[len(shared) :] if part not in (".", "..")] or list(found.parts[-1:])
     if len(parts) == 1 and not _beside_the_lesson(parts[0]):
         above = Path(os.path.abspath(path))
-        parts = [above.name if path.is_dir() else above.stem if _is_in(path) else above.parent.name, *parts]
+        parts = [above.name if path.is_dir() else above.stem if _names_a_zip(path) else above.parent.name, *parts]
     return printable_name("/".join(parts))
 
 

@@ -91,7 +91,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             [bytes_of_rows(dispatched, width * kind.itemsize) for dispatched in every],
         )
 
-    case = case_maker(combined, of_group)
+    case = case_maker(combined, of_group, all_to_alls=2)
     two, most = min(2, world_size), world_size
     yield case([4] * two, 1, 1)
     yield case([6] * most, 2, 2)

@@ -92,13 +92,16 @@ def key_of(lengths: Sequence[int], how: str, groups: int) -> str:
     return how or (GROUPS if groups > 1 else UNEQUAL if len(set(lengths)) > 1 else "")
 
 
-def case_maker(harness: Callable, of_group: Callable[..., tuple[list, list, list]]) -> Callable[..., Case]:
+def case_maker(
+    harness: Callable, of_group: Callable[..., tuple[list, list, list]], all_to_alls: int
+) -> Callable[..., Case]:
     """A function that makes cases: of rows on their way to experts or back, in one group of ranks or several alike.
 
     Args:
         harness: what runs on a rank; its last argument is the size of the group, 0 for all ranks.
         of_group: (tokens of each rank, k, experts on each rank, how they are chosen, dtype, width) → for each rank of a
             group its arguments, what it must have, and the bytes that are enough, drawn anew.
+        all_to_alls: how many there are, forward and backward together.
     """
 
     def case(
@@ -114,7 +117,7 @@ def case_maker(harness: Callable, of_group: Callable[..., tuple[list, list, list
         given, expected, enough = ([entry for part in parts for entry in part] for parts in zip(*drawn, strict=True))
         size = len(lengths) if groups > 1 else 0
         label, key = label_of(lengths, k, here, how, dtype, groups), key_of(lengths, how, groups)
-        more = {"backend": "gloo", "harness": harness, "judge": rows_once(enough), "key": key}
+        more = {"backend": "gloo", "harness": harness, "judge": rows_once(enough, all_to_alls), "key": key}
         return Case(label, [(*arguments, size) for arguments in given], expected, tolerance=TOLERANCE[dtype], **more)
 
     return case
@@ -143,11 +146,12 @@ def bytes_of_rows(dispatched: "Dispatched | tuple", row: int) -> int:
     return (sum(sent) + sum(received)) * (row + 8) + 512
 
 
-def rows_once(enough: Sequence[int]) -> Callable[[Outcome], Finding | None]:
+def rows_once(enough: Sequence[int], all_to_alls: int) -> Callable[[Outcome], Finding | None]:
     """A judge of numbers that are right: did each rank's rows travel once, to the ranks that need them?
 
     Args:
         enough: bytes of each rank's all-to-alls, its rows for itself among them.
+        all_to_alls: how many there are on each rank.
     """
 
     def judge(outcome: Outcome) -> Finding | None:
@@ -156,6 +160,11 @@ def rows_once(enough: Sequence[int]) -> Callable[[Outcome], Finding | None]:
             if sum(made) > most:
                 words = f"{_RIGHT} sent {{got:,}} bytes, which is more than its rows have"
                 return own("more-than-its-rows", words, rank=reply.rank, got=sum(made))
+            if len(made) > all_to_alls:
+                words = (
+                    f"{_RIGHT} took part in {{got}} all-to-alls, and forward and backward together there are {{due}}"
+                )
+                return own("more-messages", words, rank=reply.rank, got=len(made), due=all_to_alls)
         return only_to_their_ranks(outcome)
 
     return judge

@@ -65,7 +65,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
             given.append((tokens[rank], experts[rank], here, ups[rank]))
         return given, expected, enough
 
-    case = case_maker(dispatched, of_group)
+    case = case_maker(dispatched, of_group, all_to_alls=3)
     two, most = min(2, world_size), world_size
     yield case([4] * two, 1, 1)
     yield case([6] * most, 2, 2)

@@ -66,8 +66,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         upstream = torch.tensor(rng.standard_normal((len(scores), k))).to(scores.dtype)
         given = (scores, k, added, upstream)
         label = f"{count(len(scores), 'token')}, {count(scores.shape[1], 'expert')}, k = {k}, {dtype}{about}"
-        # float32 will do for shares of scores in float64, too.
-        more = {"with_comm": False, "harness": routed, "tolerance": max(TOLERANCE[dtype], TOLERANCE["float32"])}
+        more = {"with_comm": False, "harness": routed, "tolerance": TOLERANCE[dtype]}
         return Case(label, [given], [by_numpy(*given)], key=key, **more)
 
     yield case(5, 4, 1)
@@ -110,8 +109,8 @@ EXERCISE = Exercise(
     hints=(
         "There are two results. Which of them does the bias change? And if you divided the weights by their sum, what "
         "would the weight be with k = 1, and what could the gate learn from it?",
-        "`shares = scores.softmax(dim=-1, dtype=…)`, in float32 at least. The experts are the first k columns of "
-        "`(shares + bias).sort(dim=-1, descending=True, stable=True).indices`. The weights are "
+        "`shares = scores.softmax(dim=-1, dtype=…)`, in float32, or in float64 for such scores. The experts are the "
+        "first k columns of `(shares + bias).sort(dim=-1, descending=True, stable=True).indices`. The weights are "
         "`shares.gather(-1, experts)`, in the dtype of the scores.",
     ),
     praise=lambda outcome: (

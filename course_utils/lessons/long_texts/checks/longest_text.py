@@ -37,7 +37,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         fixed, per_token, per_pair = costs
         label = f"{bytes_text(memory)} on each of {ranks(size)}, {bytes_text(fixed)} fixed, {per_token:,} a token"
         label += f", {per_pair:,} a pair" if per_pair else ""
-        label += ", exactly enough" if share == 0 else ""
+        label += ", exactly enough" if share < 1e-6 else ""
         given = (memory, fixed, per_token, *((per_pair,) if per_pair or size > 1 else ()), *((size,) * (size > 1)))
         return Case(label, [given], [longest(memory, costs, size)], with_comm=False, key=key)
 
@@ -54,6 +54,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(96, (1000, 10.75, 0), 2)
     yield case(64, (512, 8, 0), 2, 0.0)
     yield case(96, (1000, 10, 2), 4, 0.0)
+    yield case(480, (1000, 900_000, 0.001), 1, 1e-9, key="tiny-per-pair")
+    yield case(96, (1000, 4000, 1e-6), 4, 1e-9, key="tiny-per-pair")
     yield case(0, (10**6, 4000, 30), 4, key="no-token")
     yield case(0, (10**6, 4000, 0), 1, 0.0, key="no-token")
     yield case(6 * int(rng.integers(10**8, 10**9)), (10**9, 4000, 0), 3)

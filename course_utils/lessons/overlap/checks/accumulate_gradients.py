@@ -20,6 +20,7 @@ OF_THE_MODULE = ("broadcast", "all_gather")
 """What DistributedDataParallel sends besides gradients: that all ranks have one network, and its parts in one order."""
 LOSS = "the loss"
 FORWARD, BACKWARD = "forward", "backward"
+TRAINING = "module.training"
 AVERAGED = "the bytes that the module has averaged"
 Batches = Sequence[tuple["Tensor", "Tensor"]]
 
@@ -67,7 +68,7 @@ def gradients_after(function: Callable, weights: Sequence["Tensor"], steps: Sequ
                 None if parameter.grad is None else parameter.grad.clone()
             )
         found[f"{LOSS} (step {number})"] = loss
-    return found | {AVERAGED: sum(averaged)}
+    return found | {AVERAGED: sum(averaged), TRAINING: module.training}
 
 
 def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
@@ -113,7 +114,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     yield case([[5]] * min(2, world_size))
     yield case([[3, 3, 3]], kind=over_and_over)
     yield case([[1, 7, 3, 2]] * min(3, world_size), dtype="float32")
-    yield case([[int(n) for n in rng.integers(1, 9, 4)]] * world_size)
+    yield case([[int(n) for n in rng.integers(1, 9, 7)]] * world_size)
 
 
 def _examples_text(sizes: Sequence[int]) -> str:
@@ -148,12 +149,17 @@ def expected(given: Sequence[tuple]) -> list[dict]:
         for result, loss in zip(found, losses, strict=True):
             result |= {f"the gradient of `{name}` (step {number})": mean for name, mean in means.items()}
             result[f"{LOSS} (step {number})"] = loss
-    return [result | {AVERAGED: ...} | dict.fromkeys(ran_in, ...) for result in found]
+    return [result | {AVERAGED: ..., TRAINING: True} | dict.fromkeys(ran_in, ...) for result in found]
 
 
 def _number(loss: "Tensor") -> np.float32:
     """As exact as single precision, in which an answer may add up the losses of any network."""
     return np.float32(loss.item())
+
+
+def _others_go_forward(case: Case, outcome: Outcome) -> bool:
+    """Whether the module gets other micro-batches than there are, or in a different order."""
+    return (wrong := _wrong_passes(outcome)) is not None and wrong.key == "other-forward-passes"
 
 
 def _bytes(case: Case) -> int:
@@ -197,6 +203,10 @@ def _sent_once(outcome: Outcome) -> Finding | None:
                 "they have {needed:,} in each step"
             )
             return own("not-once", words, rank=rank, got=sent, steps=count(steps, "step"), needed=needed)
+        others = {call.name for call in collectives(outcome, rank)} - {"all_reduce", *OF_THE_MODULE}
+        if others:
+            words = "the gradients are right, but rank {rank} called {call}"
+            return own("another-call", words, rank=rank, call=min(others))
         if result[AVERAGED] != sent:
             left = "only {got:,} of their {sent:,} bytes were sent during a backward pass of rank {rank}"
             return own(
@@ -226,6 +236,7 @@ EXERCISE = Exercise(
         "For each micro-batch, `loss = cross_entropy(module(x), y) * len(x) / examples` and then `loss.backward()`. "
         "For all but the last, both lines belong inside `with module.no_sync():`. Return the sum of `loss.item()`.",
     ),
+    symptoms={"other micro-batches go forward": _others_go_forward},
     praise=lambda outcome: (
         f"micro-batch by micro-batch the gradients of the whole batch of {ranks(outcome.world_size)}; "
         f"each sent its {_bytes(outcome.case):,} bytes once a step"

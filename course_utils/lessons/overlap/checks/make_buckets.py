@@ -1,6 +1,7 @@
 """The check of `make_buckets`: the one grouping that the docstring describes, for any sizes."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +29,9 @@ def by_hand(sizes: Sizes, limit: int, dtypes: Sequence | None = None) -> Buckets
 
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
-    def case(sizes: Sizes, limit: int, dtypes: Sequence[str] | None = None, key: str = "") -> Case:
+    def case(sizes: Sizes, limit: int, dtypes: Sequence[Any] | None = None, key: str = "") -> Case:
         given = (sizes, limit) if dtypes is None else (sizes, limit, dtypes)
-        label = f"sizes {sizes}, limit {limit}" + (f", dtypes {dtypes}" if dtypes else "")
+        label = f"sizes {sizes}, limit {limit}" + (f", dtypes {list(map(str, dtypes))}" if dtypes else "")
         return Case(label, [given], [by_hand(*given)], with_comm=False, key="dtypes" if dtypes else key)
 
     yield case([8, 5, 4, 3, 2, 6], 10)
@@ -42,10 +43,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case([7], 3)
     yield case([4, 3, 4, 0, 4], 1)
     yield case([4, 0, 8], 8, key="full-bucket")
+    yield case([0, 2, 0, 0, 3], 0)
+    yield case([100, 1, 3_999_999_999, 2_000_000_000, 3_000_000_000], 4_000_000_000, key="gigabytes")
     yield case((6, 0, 3, 12, 0, 5, 1), 9)
     yield case([2, 2, 2, 2, 2, 2], 100, ["float32", "float32", "float64", "float64", "float32", "float32"])
     yield case([5, 5, 5], 10, ("float64", "float64", "float32"))
     yield case([2, 2, 2], 100, ["float16", "bfloat16", "bfloat16"])
+    yield case([2, 2, 2, 2], 100, [np.dtype("float32"), np.dtype("float64"), np.dtype("float64"), np.dtype("float32")])
     calls = [([4, 4, 4], 8), ([4, 4, 4], 8, ["float32", "float64", "float32"]), ([4, 4, 4], 12), ([4, 4], 8)]
     names = tuple(f"in call {number}" for number in range(1, len(calls) + 1))
     more = {"with_comm": False, "harness": one_after_another, "key": AFTER_ANOTHER_CALL, "calls": names}

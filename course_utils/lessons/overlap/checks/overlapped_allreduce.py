@@ -17,6 +17,7 @@ from course_utils.lessons.overlap.checks.steps import (
     could,
     expected,
     gradients_after,
+    means_by_default,
     passes,
     step_of,
     steps_of,
@@ -27,6 +28,7 @@ from course_utils.words import count, ranks
 if TYPE_CHECKING:
     from course_utils.trace.events import Event
 
+MEGA = 2**17  # numbers of float64 that take a mebibyte
 RIGHT = "the means are right, but"
 
 
@@ -73,12 +75,34 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         lambda rank: (0, 1, 3),
     ]
     yield case([2, 3, 1, 2], 100, ", not all used in each step", one_less, key="not-all-used")
-    dtypes = ["float64", "float32", "float32", "float64"]
+    dtypes = ["float64", "float64", "float32", "float64"]
     yield case([2, 3, 2, 1], 10**6, ", two dtypes", size=two, dtypes=dtypes, key="dtypes")
     dtypes = ["float16", "float64", "float64", "float32"]
     yield case([3, 2, 2, 1], pair, ", three dtypes", size=two, dtypes=dtypes, key="dtypes")
+    yield case([2, 3, 1], 64, "", size=two, dtypes=["float32"] * 3, key="float32")
+    yield _without_a_limit(two)
     for size in sorted({1, max(1, world_size - 1), world_size}):
         yield case([int(n) for n in rng.integers(1, 5, 6)], int(rng.integers(60, 260)), "", size=size)
+
+
+def _without_a_limit(size: int) -> Case:
+    """No limit is given. The last two gradients fill a bucket of the docstring's limit, and the first is one more."""
+    numbers = [1, 5 * MEGA, 20 * MEGA]
+    label = f"{ranks(size)}, 3 parameters, no limit is named"
+    wanted = {f"the mean of the gradient of parameter {k}": 1.0 for k in range(len(numbers))}
+    more = {"backend": "gloo", "harness": means_by_default, "judge": _two_by_default, "key": "no-limit-named"}
+    return Case(label, [(numbers,)] * size, [wanted] * size, **more)
+
+
+def _two_by_default(outcome: Outcome) -> Finding | None:
+    """Where the means are right: are there the buckets of the docstring's limit?"""
+    first, *others = [8 * number for number in outcome.case.arguments[0][0]]
+    for rank in range(outcome.world_size):
+        sent = [call.bytes for call in collectives(outcome, rank)]
+        if sent != [sum(others), first]:
+            words = f"{RIGHT} rank {{rank}} sent buckets of {{got}} bytes, expected {{expected}}"
+            return own("other-limit", words, rank=rank, got=sent, expected=[sum(others), first])
+    return None
 
 
 def _turned(rank: int) -> Order:

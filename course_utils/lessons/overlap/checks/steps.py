@@ -81,6 +81,18 @@ def gradients_after(
     return found
 
 
+def means_by_default(function: Callable, numbers: Sequence[int]) -> dict[str, float]:
+    """Call the learner's function without a limit, for parameters of so many numbers; return what one step leaves."""
+    import torch
+    from torch import nn
+
+    parameters = [nn.Parameter(torch.zeros(number, dtype=torch.float64)) for number in numbers]
+    finish = function(parameters)
+    sum(parameter.sum() for parameter in parameters).backward()
+    finish()
+    return {f"the mean of the gradient of parameter {k}": float(p.grad.mean()) for k, p in enumerate(parameters)}
+
+
 def copy_of(gradient: "Tensor | None") -> "Tensor | None":
     """What it holds now, whatever arrives later."""
     return None if gradient is None else gradient.detach().clone()

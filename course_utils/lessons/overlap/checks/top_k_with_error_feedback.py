@@ -86,6 +86,9 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
         yield made(f"equal magnitudes{about}", entries, torch.zeros(5), k, "equal-magnitudes")
     every_other = drawn(rng, 14)[::2]
     yield made("every other entry of a longer vector", every_other.float(), drawn(rng, 14, dtype="float32")[1::2], 3)
+    yield case(0, 2, key="no-entries")
+    alike = 1 + torch.tensor(rng.permutation(12), dtype=torch.float64) * 1e-12  # one and the same number in float32
+    yield made("12 entries that are nearly equal, k = 3, float64", alike, 0 * alike, 3, "nearly-equal")
     small = torch.tensor(rng.permutation(30) - 12) / 2**18  # halves are exact here, and their squares are 0
     label = "30 entries of at most 0.0001, k = 4, float16"
     yield made(label, small.half(), torch.zeros(30).half(), 4, "small-numbers")

@@ -31,6 +31,8 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for entries in (8, 15, 300):
         workers = [0, *(int(worker) for worker in rng.choice(np.arange(1, 90), 4, replace=False))]
         yield case("five workers of any number, any order", at_random(rng, workers, entries))
+    behind = [(FETCH, 0), *[(FETCH, 1), (PUSH, 1)] * 1200, (PUSH, 0)]
+    yield case("worker 0 is 1,200 updates behind", behind, key="far-behind")
     before, log = (at_random(rng, [1, 2, 3], entries) for entries in (20, 12))
     yield after_another_call(case("three workers, after another log", log, key=AFTER_ANOTHER_CALL), [(before,)])
 

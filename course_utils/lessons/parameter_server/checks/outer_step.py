@@ -70,7 +70,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
     for size in fewer(world_size):
         yield case(size, int(rng.integers(2, 99)), drawn())
     yield case(world_size, 40, drawn(), dtype="float32")
-    yield case(world_size, 1, drawn())
+    for length in (1, 0):
+        yield case(world_size, length, drawn())
     yield after_another_call(case(world_size, 7, drawn()))
     yield after_a_different_call(case(world_size, 11, drawn()), case(world_size, 6, drawn()))
     yield case(world_size, 50_001, drawn(), dtype="float32")

@@ -23,7 +23,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
 
     yield case(0.6, [1, 2, 3, 4])
     yield case(float(rng.uniform(0.01, 0.5)), rng.permutation([0, 1, 2, 10]).tolist())
-    yield case(float(rng.uniform(1e-5, 1e-3)), [5, *rng.integers(2, 5000, 6).tolist(), 0, 5])
+    yield case(float(rng.uniform(1e-5, 1e-3)), [5, *rng.integers(2, 5000, 6).tolist(), 0, 5, 10**7])
     yield case(float(rng.uniform(1.5, 9)), [7, 0, 1])
     yield case(3, [2, 0], ", a rate that is a whole number")
     yield case(0.0, [4, 0], ", the first rate of a warm-up", key="rate-0")

@@ -132,14 +132,16 @@ def _watched() -> Iterator[dict[str, Any]]:
     "begin" and "end" of all; "computing" on its played processor, and the seconds that were "asked" for; what was on
     the played "link", and up to when it was "waited" for; its "messages", the collectives; the names of all operations
     that were "called"; how long it would take on the played hardware "alone", and how much of its computing is "before"
-    each collective.
+    each collective; when the last training step was done ("stepped"), or 0.0.
     """
+    from course_utils.lessons.data_parallel.training import Sgd
     from course_utils.lessons.overlap import played_hardware
     from course_utils.trace.recorder import recorder
 
     plain, plain_wait, first = played_hardware.compute, played_hardware.UnderWay.wait, len(recorder.events)
-    plain_send = played_hardware.PlayedLink.all_reduce
+    plain_send, plain_step = played_hardware.PlayedLink.all_reduce, Sgd.step
     seen: dict[str, Any] = {"computing": [], "asked": 0.0, "waited": 0.0, "begin": time.perf_counter(), "alone": 0.0}
+    seen["stepped"] = 0.0
     free: dict[int, float] = {}  # when each link has sent all that it was given, if nothing else ran
     done: dict[int, float] = {}  # the same of each of its all-reduces
     kept, work = [], []
@@ -164,13 +166,17 @@ def _watched() -> Iterator[dict[str, Any]]:
         seen["waited"] = max(seen["waited"], under_way.done_at)
         seen["alone"] = max(seen["alone"], done.get(id(under_way), 0.0))
 
+    def step(optimizer: Sgd) -> None:
+        plain_step(optimizer)
+        seen["stepped"] = time.perf_counter()
+
     played_hardware.compute, played_hardware.UnderWay.wait = compute, wait
-    played_hardware.PlayedLink.all_reduce = send
+    played_hardware.PlayedLink.all_reduce, Sgd.step = send, step
     try:
         yield seen
     finally:
         played_hardware.compute, played_hardware.UnderWay.wait = plain, plain_wait
-        played_hardware.PlayedLink.all_reduce = plain_send
+        played_hardware.PlayedLink.all_reduce, Sgd.step = plain_send, plain_step
     seen["end"] = time.perf_counter()
     seen["link"] = [(e.start, e.end) for e in recorder.events[first:] if e.name == played_hardware.ON_LINK]
     seen["called"] = sorted({event.name for event in recorder.events[first:] if event.kind != "phase"})

@@ -42,7 +42,11 @@ def beside_slow_2(function: Callable, seed: int, examples: int, steps: int, roun
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(size: int, examples: int, steps: int, rounds: int = 0) -> Case:
         given = [(int(rng.integers(2**31)), examples, steps, rounds)] * size
-        more = {"backend": "gloo", "harness": beside_slow_2, "judge": races_well(TARGET, _lost, _silent_rank, _counted)}
+        more = {
+            "backend": "gloo",
+            "harness": beside_slow_2,
+            "judge": races_well(TARGET, _lost, _wrong_messages, _counted),
+        }
         return Case(f"{ranks(size)}, {count(steps, 'step')}", given, **more)
 
     yield case(min(2, available), 40, 5)
@@ -64,11 +68,15 @@ def _lost(outcome: Outcome) -> str:
     return f"Rank 0 waits for the other rank {count(waits, 'time')}, for {share} of its time"
 
 
-def _silent_rank(outcome: Outcome) -> Finding | None:
-    """Find a rank that has sent and received nothing: it trained the networks of others, too."""
+def _wrong_messages(outcome: Outcome) -> Finding | None:
+    """Find a rank without messages, which trained the networks of others, too, or one with messages between steps."""
     for rank, result in enumerate(outcome.results):
-        if len(outcome.results) > 1 and not result["lanes"][YOURS]["called"]:
+        seen = result["lanes"][YOURS]
+        if len(outcome.results) > 1 and not seen["called"]:
             return own("no-message", f"{RIGHT} rank {{rank}} neither sent nor received a message", rank=rank)
+        if early := sum(start < seen["stepped"] for start, _ in seen["messages"]):
+            words = f"{RIGHT} before its last step, rank {{rank}} took part in {{early}}"
+            return own("messages-between-steps", words, rank=rank, early=count(early, "collective call"))
     return None
 
 
