@@ -45,13 +45,13 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     for parallelism in WAYS:
         yield case(parallelism, 0.7, 0.55, 0.875, 0.625, 0.25)
     yield from rejections(
-        "break_even", [(wrong, 1e6, 4096, 4e14, 5e10) for wrong in ("pipeline", "Data", "ddp", "tp", "")]
+        "break_even", [(wrong, 1e6, 4096, 4e14, 5e10) for wrong in ("pipeline", "Data", "ddp", "tp", "t", "")]
     )
     right = (1e6, 4096, 4e14, 5e10, 2)
     for changed in range(len(right)):
         for value in (0, -1):
             given = [value if index == changed else number for index, number in enumerate(right)]
-            yield from rejections("break_even", [(WAYS[changed % 3], *given)])
+            yield from rejections("break_even", [(parallelism, *given) for parallelism in WAYS])
     yield from rejections("break_even", [("data", -1e6, 4096, 4e14, -5e10), ("fsdp", 1e6, -4096, -4e14, 5e10)])
 
 

@@ -40,7 +40,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case({"data": 1}, key="one-rank")
     yield case({"data": 3, "pipeline": 1, "tensor": 2})
     yield case({"data": 1, "tensor": 4})
-    yield from rejections("mesh_groups", [({},), ({"data": 0},), ({"data": 2, "tensor": -1},)])
+    yield from rejections("mesh_groups", [({},), ({"data": 0},), ({"data": 2, "tensor": -1},), ({"a": -2, "b": -3},)])
     for axes, most in ((4, 4), (2, 6), (3, 3)):
         names = rng.permutation(AXES)[:axes]
         yield case({str(name): int(size) for name, size in zip(names, rng.integers(2, most + 1, axes), strict=True)})

@@ -77,7 +77,7 @@ def pass_through(
     ask_for_gradients(inputs, x_learns)
     x = inputs["x"] * 1  # as it comes from the layer before
     with phase("forward"):
-        y = function(*[x if name == "x" else tensor for name, tensor in inputs.items()], group)
+        y = function(*without_defaults([x if name == "x" else tensor for name, tensor in inputs.items()], group))
     found = {AFTER: copied(x), ASKED: x.requires_grad, "y": copied(y)}
     if upstream is None:
         return found
@@ -85,6 +85,14 @@ def pass_through(
         with phase("backward"):
             go_back(y, gradient_for(y, upstream), x, elsewhere)
     return found | gradients(inputs)
+
+
+def without_defaults(tensors: "Sequence[Tensor | None]", group: Any) -> list:
+    """The arguments of a call, but for a group and a bias that are not there: None is the docstring's default."""
+    given = [*tensors, group]
+    while given[-1] is None:
+        given.pop()
+    return given
 
 
 def call_for_all(function: Callable, inputs: Tensors) -> None:

@@ -94,6 +94,11 @@ def _praise(outcome: Outcome) -> str:
     return f"{text}; the best known takes {known.seconds:.2f} s and is idle {known.idle_share:.1%}"
 
 
+def _broken_off(case: Case, outcome: Outcome) -> bool:
+    """Whether the function was stopped before it returned."""
+    return any(reply.kind == "interrupted" for reply in outcome.attempt.replies)
+
+
 def _drawing(outcome: Outcome) -> "Figure | None":
     """Draw 1F1B and the learner's schedule, even if that keeps too much or is too slow."""
     from course_utils.lessons.pipeline import pictures
@@ -127,7 +132,7 @@ EXERCISE = Exercise(
         "one that can begin first, with I before F and F before W. Or move actions at random, and keep a change if "
         "`judge` finds the schedule valid and no slower.",
     ),
-    symptoms={"there is one list for all ranks": common.one_list},
+    symptoms={"there is one list for all ranks": common.one_list, "it was broken off": _broken_off},
     praise=_praise,
     drawing=_drawing,
     search_runs=0,

@@ -30,6 +30,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(8, 1)
     yield case(1, 5)
     yield case(2, 1)
+    yield case(50, 1)
     for _ in range(3):
         yield case(int(rng.integers(3, 60)), int(rng.integers(2, 400)))
     yield case(4, 8, 2)
