@@ -91,7 +91,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(0, 4, 2)
     yield in_a_row(case(7, 5, 2), case(7, 5, 2))
     yield in_a_row(case(3, 4, 1), case(5, 6, 3))
-    for k in (0, 5):
+    for k in (0, 5, -1):
         scores = torch.tensor(rng.standard_normal((3, 4)))
         yield rejected(f"k = {k} of 4 experts", (scores, k), key="no-such-k")
 
@@ -109,8 +109,8 @@ EXERCISE = Exercise(
     hints=(
         "There are two results. Which of them does the bias change? And if you divided the weights by their sum, what "
         "would the weight be with k = 1, and what could the gate learn from it?",
-        "`shares = scores.softmax(dim=-1, dtype=…)`, in float32, or in float64 for such scores. The experts are the first k columns of "
-        "`(shares + bias).sort(dim=-1, descending=True, stable=True).indices`. The weights are "
+        "`shares = scores.softmax(dim=-1, dtype=…)`, in float32, or in float64 for such scores. The experts are the "
+        "first k columns of `(shares + bias).sort(dim=-1, descending=True, stable=True).indices`. The weights are "
         "`shares.gather(-1, experts)`, in the dtype of the scores.",
     ),
     praise=lambda outcome: (
