@@ -14,7 +14,7 @@ def expert_gradients(
     own: Iterable[nn.Parameter],
     data: Group = None,
 ) -> None:
-    """Turn each `parameter.grad` into the gradient of the mean loss over all ranks, in place.
+    """Turn each `parameter.grad` into the gradient of the mean loss over all ranks.
 
     Every rank ran its backward pass from the mean loss of its own tokens, of which all ranks have
     equally many. The gradient of what every rank has (attention, norms, the gate) comes from these

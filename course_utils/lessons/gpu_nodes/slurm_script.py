@@ -28,8 +28,8 @@ def slurm_script(
     file (--open-mode=append).
 
     The script exports three variables for the tasks. MASTER_ADDR is the name of the first node, and
-    MASTER_PORT a port from 20000 on that follows from the job's number. If the environment has these
-    two already, they are kept. OMP_NUM_THREADS is the number of cores of a task.
+    MASTER_PORT a port from 20000 on that follows from the job's number. Each of these two is kept
+    if the environment has it already. OMP_NUM_THREADS is always the number of cores of a task.
 
     Slurm sends SIGTERM to the tasks (--signal) `warn_seconds` before the time is up. If srun ends
     with the exit code 75, TRY_AGAIN, the script asks for a requeue with `scontrol requeue`, which

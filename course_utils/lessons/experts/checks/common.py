@@ -160,12 +160,14 @@ def rows_once(enough: Sequence[int], all_to_alls: int) -> Callable[[Outcome], Fi
             if sum(made) > most:
                 words = f"{_RIGHT} sent {{got:,}} bytes, which is more than its rows have"
                 return own("more-than-its-rows", words, rank=reply.rank, got=sum(made))
-            if len(made) > all_to_alls:
-                words = (
-                    f"{_RIGHT} took part in {{got}} all-to-alls, and forward and backward together there are {{due}}"
-                )
-                return own("more-messages", words, rank=reply.rank, got=len(made), due=all_to_alls)
-        return only_to_their_ranks(outcome)
+        if found := only_to_their_ranks(outcome):
+            return found
+        for reply in outcome.attempt.replies:
+            names = [event.name for event in reply.events or () if event.kind == "collective"]
+            if len(names) > all_to_alls:
+                words = f"{_RIGHT} took part in {{got}} collective calls, and {{due}} are enough, forward and backward"
+                return own("more-messages", words, rank=reply.rank, got=len(names), due=all_to_alls)
+        return None
 
     return judge
 

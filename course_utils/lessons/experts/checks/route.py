@@ -91,7 +91,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case(0, 4, 2)
     yield in_a_row(case(7, 5, 2), case(7, 5, 2))
     yield in_a_row(case(3, 4, 1), case(5, 6, 3))
-    for k in (0, 5):
+    for k in (0, 5, -1):
         scores = torch.tensor(rng.standard_normal((3, 4)))
         yield rejected(f"k = {k} of 4 experts", (scores, k), key="no-such-k")
 

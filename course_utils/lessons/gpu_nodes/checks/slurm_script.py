@@ -90,8 +90,10 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case({"memory": "40G", "minutes": 1559, "nodes": 3, "warn_seconds": 1}, (75, JOB, {}))
     yield case({}, *((1, job, {}) for job in (JOB, 45_999, 7, 10_089)))
     short = {"minutes": 2, "warn_seconds": 119}
-    yield case({"nodes": 2, "tasks_per_node": 3} | short, (0, JOB, {ADDRESS: "ib7", PORT: "4711"}))
-    odd = "python 'my training.py' --note \"it's job $SLURM_JOB_ID\" --rate=0.1"
+    known = [{ADDRESS: "ib7", PORT: "4711"}, {ADDRESS: "ib7", THREADS: "99"}, {PORT: "4711"}]
+    own_runs = ((0, JOB, known[0]), (76, JOB + 1, known[1]), (137, JOB + 2, known[2]))
+    yield case({"nodes": 2, "tasks_per_node": 3} | short, *own_runs)
+    odd = "python 'my training.py' --note \"it's  job $SLURM_JOB_ID\" --rate=0.1"
     a_day = {"cores_per_task": 2, "minutes": 1440}
     yield case(a_day, (0, 104_242, {}), (75, 104_243, {}), (0, 104_242, {}), command=odd)
     nodes, gpus, minutes = (int(number) for number in rng.integers((2, 2, 61), (40, 9, 3000)))
@@ -129,6 +131,14 @@ def _judge(outcome: Outcome) -> Finding | None:
     if key := result.get(REASON):
         words = "{got}" if key in ("stops-reading", "nodes-open") else "sbatch doesn't take the script and says: {got}"
         return own(key, words, where=(READ,), got=result[READ])
+    first = result[TEXT].partition("\n")[0] if result.get(TEXT) else "#!/bin/bash"
+    if re.match(r"#!/bin/bash(\s|$)", first) is None:
+        return own(
+            "another-shell",
+            "the first line of the script is {got!r}, and {expected!r} is expected",
+            got=first,
+            expected="#!/bin/bash",
+        )
     found = difference(0, result, due(command, options, runs))
     return _in_the_script(found, result) if found else _in_the_runs(result, runs)
 
@@ -175,13 +185,17 @@ def _in_the_runs(result: dict[str, Any], runs: list[tuple]) -> Finding | None:
     ports: dict[int, str] = {}
     for seen, (_, job, environment) in zip(_runs(result), runs, strict=True):
         port, others, wait, export = (seen[key] for key in (PORT, OTHERS, WAIT, EXPORT))
-        if export != "not said" and "ALL" not in export.split(","):
+        if "ALL" not in export.split(","):
             words = "srun is told --export={export}, so the tasks get no other variable, not even PATH"
-            return own("export", words, export=export)
-        if others != "0" and others != "not said":
+            no_words = "srun isn't told --export, so at some sites the tasks get no variables"
+            return own("export", no_words if export == "not said" else words, export=export)
+        if others != "0":
             words = "srun is told --kill-on-bad-exit={value}, so it kills all tasks when one ends with code 75"
-            return own("kill-on-bad-exit", words, value=others)
-        if not (wait.isdecimal() and 0 < int(wait) <= 60):
+            no_words = (
+                "srun isn't told --kill-on-bad-exit, so at some sites it kills all tasks when one ends with code 75"
+            )
+            return own("kill-on-bad-exit", no_words if others == "not said" else words, value=others)
+        if wait != "30":
             words = "srun's --wait is {got}, but the other tasks are to have 30 seconds after the first one has ended"
             return own("wait", words, got=wait)
         if PORT not in environment and not (port.isdecimal() and 20_000 <= int(port) < 65_536):

@@ -54,7 +54,7 @@ def _frugal(outcome: Outcome) -> Finding | None:
     scores = q.shape[0] * q.shape[1] * len(q_positions) * block
     enough = max(scores, q.numel(), k.numel()) * 8
     largest = outcome.results[0]["largest"]
-    if largest <= 2 * enough:
+    if largest <= enough * (block + 1) / block:  # one more column may be the log-sum-exp so far
         return None
     words = "the numbers are right, but you made a tensor of {largest}, and {enough} are enough for a block"
     return own("too-much-memory", words, largest=bytes_text(largest), enough=bytes_text(enough))

@@ -73,7 +73,8 @@ def race(
         rounds: at most; with 0 the results are compared once, and no time counts.
         clock: `processor_seconds` where the processor's seconds are to count.
         meet: makes all ranks wait for each other and gives back the longest time; not for a rank on its own.
-        places: where given, both run once more under Python's own profiler, and the seconds of each part are counted.
+        places: where given, both run once more under Python's own profiler, and the seconds of each part are counted
+            ("parts"), and how often each of its functions was called ("calls").
 
     Returns:
         Plain data: the results of the last round ("wanted", "found"), its number ("round"), the name of an argument
@@ -104,9 +105,9 @@ def race(
             if _decided(Compared(seconds[YOURS], seconds[SLOW]), target):
                 break
     if rounds and places is not None:
-        result["parts"] = {
-            name: _parts(program, inputs(rounds + 1), places) for name, program in ((SLOW, slow), (YOURS, own))
-        }
+        result["parts"], result["calls"] = {}, {}
+        for name, program in ((SLOW, slow), (YOURS, own)):
+            result["parts"][name], result["calls"][name] = _parts(program, inputs(rounds + 1), places)
     return result
 
 
@@ -185,15 +186,16 @@ def _watched() -> Iterator[dict[str, Any]]:
     seen["before"] = [sum(seconds for begin, seconds in work if begin < start) for start in starts]
 
 
-def _parts(program: Program, arguments: tuple, places: Places) -> dict[str, float]:
-    """The processor's seconds for each part, and for the rest, under the name ""."""
+def _parts(program: Program, arguments: tuple, places: Places) -> tuple[dict[str, float], dict[str, int]]:
+    """The processor's seconds for each part, and for the rest, under the name ""; and the calls of each function."""
     profiler = cProfile.Profile(time.process_time)
     profiler.runcall(program, *arguments)
-    seconds = dict.fromkeys(places, 0.0)
+    seconds, calls = dict.fromkeys(places, 0.0), {name: 0 for own in places.values() for _, name in own}
     stats = pstats.Stats(profiler).stats  # (file, line, function) → (…, own seconds, seconds with all it called, …)
-    for (file, _, function), (_, _, _, with_called, _) in stats.items():
+    for (file, _, function), (_, number, _, with_called, _) in stats.items():
         for part, functions in places.items():
             if (Path(file).name, function) in functions:
                 seconds[part] += with_called
+                calls[function] += number
     whole = sum(own for _, _, own, _, _ in stats.values())
-    return seconds | {"": max(0.0, whole - sum(seconds.values()))}
+    return seconds | {"": max(0.0, whole - sum(seconds.values()))}, calls

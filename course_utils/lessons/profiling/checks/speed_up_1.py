@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from course_utils.checks.exercise import Case, Outcome
-from course_utils.checks.finding import RESULT_KINDS
+from course_utils.checks.finding import RESULT_KINDS, Finding, own
 from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling.checks.common import (
+    RIGHT,
     SYMPTOMS,
     bars_of,
     longest_part,
@@ -17,7 +18,7 @@ from course_utils.lessons.profiling.checks.common import (
     races_well,
     slow_program,
 )
-from course_utils.lessons.profiling.checks.races import CLOSE, MOST, processor_seconds, race
+from course_utils.lessons.profiling.checks.races import CLOSE, MOST, YOURS, processor_seconds, race
 from course_utils.lessons.profiling.slow import TARGETS
 
 TARGET = TARGETS[1]
@@ -59,12 +60,24 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(count: int, epochs: int, rounds: int = 0) -> Case:
         given = [(int(rng.integers(2**31)), count, epochs, rounds)]
         label = f"{count} photos, {'1 epoch' if epochs == 1 else f'{epochs} epochs'}"
-        return Case(label, given, with_comm=False, harness=beside_slow_1, judge=races_well(TARGET, _lost))
+        return Case(
+            label, given, with_comm=False, harness=beside_slow_1, judge=races_well(TARGET, _lost, _more_than_once)
+        )
 
     yield case(16, 3)
     yield case(20, 2)
     yield case(5, 1)
     yield case(16, 4, MOST)
+
+
+def _more_than_once(outcome: Outcome) -> Finding | None:
+    """Find a program that reads or decodes a photo more than once."""
+    photos = outcome.case.arguments[0][1]
+    for function, times in outcome.results[0].get("calls", {}).get(YOURS, {}).items():
+        if times > photos:
+            words = f"{RIGHT} `{{function}}` was called {{times}} times for {{photos}} photos"
+            return own("more-than-once", words, function=function, times=times, photos=photos)
+    return None
 
 
 def _lost(outcome: Outcome) -> str:

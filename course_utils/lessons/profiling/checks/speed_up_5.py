@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_utils.checks.exercise import Case, Outcome
-from course_utils.checks.finding import Finding, own
+from course_utils.checks.finding import Finding, Kind, own
 from course_utils.checks.symptoms import same
 from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.checks.common import (
@@ -110,6 +110,11 @@ def _not_waited_for(case: Case, outcome: Outcome) -> bool:
     return any(max(end for _, end in seen["link"]) > seen["waited"] for seen in last)
 
 
+def _goes_on_without(case: Case, outcome: Outcome) -> bool:
+    """Whether a rank went on without a gradient that it had sent."""
+    return outcome.finding.kind == Kind.NEVER_WAITED_FOR or _not_waited_for(case, outcome)
+
+
 def _less_on_link(case: Case, outcome: Outcome) -> bool:
     return _on_link(outcome) < 1 - WHOLE
 
@@ -151,7 +156,7 @@ EXERCISE = slow_program(
         **SYMPTOMS,
         "less goes over the link": _less_on_link,
         "more goes over the link": _more_on_link,
-        "a gradient is not waited for": _not_waited_for,
+        "a gradient is not waited for": _goes_on_without,
         "a message waits inside the backward pass": _waits_inside,
         "each loss is that of the next step": one_step_early(),
         "the losses are means of all ranks": _mean_of_all,

@@ -50,7 +50,7 @@ def proposals(
             made = function(strategy, choices, random)
             if list(strategy) != before:
                 return malformed(CHANGED)
-            if not isinstance(made, list | tuple) or len(made) != len(before):
+            if not isinstance(made, list) or len(made) != len(before):
                 return malformed(RETURNED_NOTHING if made is None else "no-strategy", shown=shown(made))
             for number, (config, configs) in enumerate(zip(made, choices, strict=True)):
                 if config not in configs:

@@ -1,6 +1,7 @@
 """The check of `task_graph`: which tasks there are, in which order on each device, and which waits for which.
 
-Two graphs are the same where every task has to wait for the same others, directly or through tasks between.
+First, every task has to wait for the same others, directly or through tasks between. Then its `after` must be the
+latest tasks alone.
 """
 
 from collections import defaultdict
@@ -38,6 +39,7 @@ WORDS = {
     RETURNED_NOTHING: NO_TASKS,
     "no-tasks": NO_TASKS,
     "no-task": "entry {number} of your list is {shown}; a Task is expected",
+    "not-whole": "task {number} ({name}) takes {shown} ns; a whole number of nanoseconds is expected",
     "not-numbers": "in task {number} ({name}), `after` is {shown}; numbers of tasks are expected",
     "after-a-later-task": "task {number} ({name}) is after task {after}, which doesn't come before it in the list",
 }
@@ -58,6 +60,8 @@ def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs:
         after = list(task.after) if isinstance(task.after, list | tuple | set | frozenset) else [task.after]
         if not all(isinstance(earlier, int | np.integer) for earlier in after):
             return malformed("not-numbers", number=index, name=str(task.name), shown=shown(task.after))
+        if not isinstance(task.nanoseconds, int | np.integer):
+            return malformed("not-whole", number=index, name=str(task.name), shown=shown(task.nanoseconds))
         for earlier in after:
             if not 0 <= earlier < index:
                 return malformed("after-a-later-task", number=index, name=str(task.name), after=int(earlier))
@@ -146,7 +150,26 @@ def _wrong(outcome: Outcome) -> Finding | None:
             if got[2] != row[2]:
                 words = '"{task}" takes {got} ns on device {device}, and {expected} ns is expected'
                 return own("nanoseconds", words, got=got[2], expected=row[2], task=got[0], device=device)
-    return _other_waits(waits(found), waits(wanted))
+    return _other_waits(waits(found), waits(wanted)) or _other_numbers(found, wanted)
+
+
+def _other_numbers(found: list[Row], wanted: list[Row]) -> Finding | None:
+    """Find a task whose `after` are not the latest tasks alone, although it waits for the right ones."""
+    mine, right = _direct(found), _direct(wanted)
+    for key in right:
+        if others := mine[key] - right[key]:
+            name, device, _ = max(others)
+            words = '"{task}" on device {device} is after "{other}" on device {elsewhere}, which isn\'t its latest task'
+            return own("not-the-latest", words, task=key[0], device=key[1], other=name, elsewhere=device)
+    return None
+
+
+def _direct(rows: list[Row]) -> dict[tuple, set[tuple]]:
+    """For each task, by name, device and how often it was there before, those in its `after`."""
+    keys: list[tuple] = []
+    for name, device, _, _ in rows:
+        keys.append((name, device, sum(key[:2] == (name, device) for key in keys)))
+    return {key: {keys[index] for index in after} for key, (*_, after) in zip(keys, rows, strict=True)}
 
 
 def _other_waits(mine: dict[tuple, set[tuple]], right: dict[tuple, set[tuple]]) -> Finding | None:
