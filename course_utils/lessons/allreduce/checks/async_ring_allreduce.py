@@ -26,7 +26,7 @@ from course_utils.lessons.allreduce.checks.ring_allreduce import ring_cost
 from course_utils.lessons.allreduce.checks.symptoms import spoken_of
 from course_utils.words import count, ranks
 
-BLOCKING_CALLS = {"recv": ("Recv", "Sendrecv"), "send": ("Send", "Ssend", "Rsend", "Bsend", "Sendrecv")}
+BLOCKING_CALLS = {"recv": ("Recv", "Sendrecv"), "send": ("Send", "Ssend", "Rsend", "Sendrecv")}
 SLOW = 15.0  # this many times as long as a plain ring: programs beside it can make it several, a pause many
 TOO_LONG = "the result is right, but rank {rank} sent a message of {nbytes} bytes; a segment has at most {most}"
 BLOCKING = "the result is right, but rank {rank} received by {call}, which waits until the message has arrived"
