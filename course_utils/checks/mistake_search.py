@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from course_utils.checks.cases import AFTER_ANOTHER_CALL
+from course_utils.checks.cases import AFTER_ANOTHER_CALL, comes_after_others
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
 from course_utils.checks.finding import Finding
 from course_utils.checks.recognition import recogniser
@@ -107,7 +107,10 @@ class MistakeSearch:
         return Searched(found.text if found else "", self._runs, time.monotonic() - began, ended)
 
     def _found(self) -> Question | None:
-        for question in self._exercise.written.questions:
+        questions = self._exercise.written.questions
+        if comes_after_others(self._failed.case):  # and it passed this case before
+            return next((each for each in questions if AFTER_ANOTHER_CALL in each.recognised), LEFT_OVER)
+        for question in questions:
             if question.recognised:
                 if self._likely is None and self._recognises(question):
                     return question
@@ -117,7 +120,7 @@ class MistakeSearch:
                     self._likely = self._likely or question
                     if self._goes_on_alike(program):
                         return question
-        return self._likely or (LEFT_OVER if self._failed.case.key == AFTER_ANOTHER_CALL else None)
+        return self._likely
 
     def _recognises(self, question: Question) -> bool:
         test = recogniser(self._exercise, question.recognised)
