@@ -21,6 +21,9 @@ AFTER_ANOTHER_CALL = "after-another-call"
 REJECTED = "rejected"
 """The key of calls that are to be rejected."""
 
+EARLIER = 6
+"""So many calls may come before that of a case: each makes the check longer."""
+
 
 def fewer(world_size: int) -> list[int]:
     """Numbers of ranks below the largest, not all of them where there are many."""
@@ -54,19 +57,19 @@ def after_another_call(case: Case, before: Sequence[tuple] = ()) -> Case:
 
 
 def after_the_others(cases: Sequence[Case]) -> Iterator[Case]:
-    """The last and the first of many cases once more, each after all others with as many ranks.
+    """The last of many cases once more, after others with as many ranks; at most `EARLIER` of them.
 
-    Whatever these leave behind, of any size and on any rank, plays no part in it. Cases that measure time do not come
-    again. On several ranks no judge looks at them, because it would count the messages of all calls together.
+    Whatever these leave behind, of any size and on any rank, plays no part in it. Cases that measure time or are to
+    be rejected do not come again. On several ranks no judge looks at it, because it would count all calls' messages.
     """
     groups: dict[tuple, list[Case]] = {}
     for case in cases:
-        if not case.timed:
+        if not case.timed and case.key != REJECTED:
             groups.setdefault((len(case.arguments), case.with_comm, case.backend), []).append(case)
     largest = max(groups.values(), key=len, default=[])
-    for group in (largest, largest[::-1]) if len(largest) > 1 else ():
-        if again := [case for case in group if case.without_ranks or case.expected is not None]:
-            yield _after([case for case in group if case is not again[-1]], again[-1])
+    again = [case for case in largest if case.without_ranks or case.expected is not None]
+    if again and len(largest) > 1:
+        yield _after([case for case in largest if case is not again[-1]][-EARLIER:], again[-1])
 
 
 def _after(earlier: Sequence[Case], case: Case) -> Case:
@@ -136,6 +139,14 @@ def calls_twice(case: Case) -> bool:
 def comes_after_others(case: Case) -> bool:
     """Whether the case is one of those that come `after_the_others`."""
     return isinstance(case.harness, partial) and case.harness.func in (called_after, called_last)
+
+
+def calls_of(case: Case) -> int:
+    """How many times a case calls the learner's function, as far as that is known."""
+    if not (isinstance(case.harness, partial) and comes_after_others(case)):
+        return 1
+    earlier = case.harness.args[1] if case.harness.func is called_after else case.arguments[0][-1]
+    return 1 + len(earlier)
 
 
 def harness_of(case: Case) -> Callable | None:

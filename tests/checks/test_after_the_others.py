@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from course_utils.checks.cases import after_the_others, comes_after_others
+from course_utils.checks.cases import EARLIER, after_the_others, calls_of, comes_after_others
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.judge import verdict_on
 from course_utils.checks.mistake_search import LEFT_OVER
@@ -63,11 +63,17 @@ def test_praise_is_of_a_call_by_itself() -> None:
     assert verdict.result == Result.RIGHT and verdict.praise == "5 numbers"
 
 
-def test_the_last_and_the_first_case_come_again_with_their_own_results() -> None:
+def test_the_last_case_comes_again_with_its_own_results_and_time_for_all_calls() -> None:
     cases = list(SIZES.cases(np.random.default_rng(0), 2))
-    last, first = after_the_others(cases)
-    assert [last.expected, first.expected] == [cases[-1].expected, cases[0].expected]
-    assert comes_after_others(last) and not comes_after_others(cases[0])
+    [last] = after_the_others(cases)
+    assert last.expected == cases[-1].expected
+    assert comes_after_others(last) and not comes_after_others(cases[-1])
+    assert (calls_of(last), calls_of(cases[-1])) == (2, 1)
+    [last] = after_the_others(cases * 9)
+    assert calls_of(last) == 1 + EARLIER
+    alone = [case for case in find("staleness_scaled_lr").cases(np.random.default_rng(0), 2) if case.key != "rejected"]
+    [last] = after_the_others(alone)
+    assert calls_of(last) == len(alone)
 
 
 def test_what_measures_time_or_is_alone_does_not_come_again() -> None:
