@@ -163,10 +163,10 @@ def rows_once(enough: Sequence[int], all_to_alls: int) -> Callable[[Outcome], Fi
         if found := only_to_their_ranks(outcome):
             return found
         for reply in outcome.attempt.replies:
-            names = [event.name for event in reply.events or () if event.kind == "collective"]
-            if len(names) > all_to_alls:
-                words = f"{_RIGHT} took part in {{got}} collective calls, and {{due}} are enough, forward and backward"
-                return own("more-messages", words, rank=reply.rank, got=len(names), due=all_to_alls)
+            made = [event for event in reply.events or () if event.name.startswith("all_to_all")]
+            if len(made) > all_to_alls:
+                words = f"{_RIGHT} took part in {{got}} all-to-alls, and {{due}} are enough, forward and backward"
+                return own("more-messages", words, rank=reply.rank, got=len(made), due=all_to_alls)
         return None
 
     return judge
