@@ -21,7 +21,7 @@ AFTER_ANOTHER_CALL = "after-another-call"
 REJECTED = "rejected"
 """The key of calls that are to be rejected."""
 
-EARLIER = 6
+EARLIER = 3
 """So many calls may come before that of a case: each makes the check longer."""
 
 
