@@ -141,7 +141,7 @@ def comes_after_others(case: Case) -> bool:
     return isinstance(case.harness, partial) and case.harness.func in (called_after, called_last)
 
 
-def calls_of(case: Case) -> int:
+def number_of_calls(case: Case) -> int:
     """How many times a case calls the learner's function, as far as that is known."""
     if not (isinstance(case.harness, partial) and comes_after_others(case)):
         return 1

@@ -77,7 +77,7 @@ class JudgingStage:
 
 @use_default_settings()
 def cases_of(exercise: Exercise, seed: int, world_size: int) -> list[Case]:
-    """The exercise's cases for this many ranks, and some of them after others; the same seed gives the same numbers."""
+    """The exercise's cases for this many ranks, and one of them after others; the same seed gives the same numbers."""
     cases = list(exercise.cases(np.random.default_rng(seed), world_size))
     return [*cases, *after_the_others(cases)]
 

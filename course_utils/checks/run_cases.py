@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from course_utils.checks.cases import calls_of, calls_twice, harness_of
+from course_utils.checks.cases import calls_twice, harness_of, number_of_calls
 from course_utils.checks.compare import difference, is_changed
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome
 from course_utils.checks.finding import Finding, Kind
@@ -68,13 +68,13 @@ def _attempts(
             with_comm=case.with_comm and case.backend is None,
             backend=case.backend,
             patience=patience,
-            limit=limit * calls_of(case),
+            limit=limit * number_of_calls(case),
         )
     ]
 
 
 def _needs_one_rank(case: Case) -> bool:
-    return case.without_ranks and calls_of(case) == 1
+    return case.without_ranks and number_of_calls(case) == 1
 
 
 def _called(case: Case, function: Callable, hidden: Sequence[str]) -> Callable:
