@@ -1,7 +1,6 @@
 """Cases that exercises of several lessons make: fewer ranks, calls after others, and calls that are to be rejected."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,14 +29,6 @@ def fewer(world_size: int) -> list[int]:
     return list(range(min(world_size - 1, 7), 0, -1))
 
 
-def called_twice(harness: Callable, function: Callable, *given: Any) -> Any:
-    """What the harness returns when the function was called before, with the arguments that stand in the last one."""
-    *arguments, before = given
-    comm = arguments[: len(arguments) - len(before)]  # the same one, where there is one
-    harness(function, *comm, *deepcopy(before))
-    return harness(function, *arguments)
-
-
 def after_another_call(case: Case, before: Sequence[tuple] = ()) -> Case:
     """The same case after a call on every rank of which nothing may stay. What the two cost is not looked at.
 
@@ -45,15 +36,8 @@ def after_another_call(case: Case, before: Sequence[tuple] = ()) -> Case:
         before: the arguments of that call; by itself the case's own, with other numbers in arrays and tensors.
     """
     first = before or [tuple(map(_other_numbers, given)) for given in case.arguments]
-    return replace(
-        case,
-        label=case.label if before else f"{case.label}, after another call",
-        key=case.key if before else AFTER_ANOTHER_CALL,
-        arguments=[(*now, earlier) for now, earlier in zip(case.arguments, first, strict=True)],
-        harness=partial(called_twice, case.harness or called),
-        cost=None,
-        judge=None,
-    )
+    again = _after([replace(case, arguments=first)], case)
+    return again if before else replace(again, label=f"{case.label}, after another call", key=AFTER_ANOTHER_CALL)
 
 
 def after_the_others(cases: Sequence[Case]) -> Iterator[Case]:
@@ -69,41 +53,17 @@ def after_the_others(cases: Sequence[Case]) -> Iterator[Case]:
     largest = max(groups.values(), key=len, default=[])
     again = [case for case in largest if case.without_ranks or case.expected is not None]
     if again and len(largest) > 1:
-        yield _after([case for case in largest if case is not again[-1]][-EARLIER:], again[-1])
+        others = [case for case in largest if case is not again[-1]]
+        after = _after(others[-EARLIER:], again[-1])
+        label = f"{after.label}, after other calls".removeprefix(", ")
+        yield replace(after, label=label, key=AFTER_ANOTHER_CALL)
 
 
 def _after(earlier: Sequence[Case], case: Case) -> Case:
-    """A case in which each rank first makes the calls of others."""
-    calls = [
-        [(each.harness or called, each.arguments[rank]) for each in earlier] for rank in range(len(case.arguments))
-    ]
-    label = f"{case.label}, after other calls".removeprefix(", ")
-    again = replace(case, label=label, key=AFTER_ANOTHER_CALL, cost=None)
-    if case.without_ranks:  # its judge looks at the arguments
-        return replace(again, harness=partial(called_after, case.harness or called, calls[0]))
-    return replace(
-        again,
-        arguments=[(*given, own) for given, own in zip(case.arguments, calls, strict=True)],
-        may_change=(*case.may_change, len(case.arguments[0])),
-        judge=None,
-        harness=partial(called_last, case.harness or called, case.with_comm and not case.backend),
-    )
-
-
-def called_after(harness: Callable, calls: Sequence[tuple[Callable, tuple]], function: Callable, *given: Any) -> Any:
-    """What a harness returns after other calls, each through a harness of its own."""
-    for other, inputs in calls:
-        other(function, *deepcopy(inputs))
-    return harness(function, *given)
-
-
-def called_last(harness: Callable, gets_comm: bool, function: Callable, *given: Any) -> Any:
-    """The same on several ranks: the calls before it are the last argument, and all get the same communicator."""
-    *arguments, calls = given
-    comm = arguments[:1] if gets_comm else []
-    for other, inputs in calls:
-        other(function, *comm, *deepcopy(inputs))
-    return harness(function, *arguments)
+    """A case in which each rank first makes the calls of others. On several ranks, all messages are counted."""
+    ranks = range(len(case.arguments))
+    calls = [[(each.harness or called, each.arguments[rank]) for each in earlier] for rank in ranks]
+    return replace(case, before=calls, cost=None, judge=case.judge if case.without_ranks else None)
 
 
 def _other_numbers(argument: Any) -> Any:
@@ -136,24 +96,9 @@ def calls_twice(case: Case) -> bool:
     return isinstance(case.harness, partial) and case.harness.func is both_calls
 
 
-def comes_after_others(case: Case) -> bool:
-    """Whether the case is one of those that come `after_the_others`."""
-    return isinstance(case.harness, partial) and case.harness.func in (called_after, called_last)
-
-
-def number_of_calls(case: Case) -> int:
-    """How many times a case calls the learner's function, as far as that is known."""
-    if not (isinstance(case.harness, partial) and comes_after_others(case)):
-        return 1
-    earlier = case.harness.args[1] if case.harness.func is called_after else case.arguments[0][-1]
-    return 1 + len(earlier)
-
-
 def harness_of(case: Case) -> Callable | None:
     """What calls the learner's function in a case, inside what repeats it; None where the case calls it itself."""
-    harness = case.harness
-    while isinstance(harness, partial) and harness.func in (both_calls, called_twice, called_after, called_last):
-        harness = harness.args[0]
+    harness = case.harness.args[0] if isinstance(case.harness, partial) and calls_twice(case) else case.harness
     return None if harness in (called, how_it_ended) else harness
 
 

@@ -89,6 +89,8 @@ class Case:
         tolerance: relative to the largest expected number; None: what the dtype allows, and exact for integers.
         judge: an extra test; returns what is wrong, or None: see `finding.own`.
         harness: called as harness(function, *what the function would get) in place of the function itself.
+        before: per rank, the calls of the learner's function that come before this one, each with a harness of its own
+            and its arguments. Only their messages are seen in the outcome.
         timed: whether it measures time, which virtual ranks cannot say.
         key: what is special in it, for programs: "float32". Several cases may have one key; it is never shown, and
             stays when the label is worded better.
@@ -109,6 +111,7 @@ class Case:
     tolerance: float | None = None
     judge: Callable[[Outcome], Finding | None] | None = None
     harness: Callable | None = None
+    before: Sequence[Sequence[tuple[Callable, tuple]]] = ()
     timed: bool = False
     key: str = ""
     parts: tuple[str, ...] = ()
@@ -118,6 +121,11 @@ class Case:
     def without_ranks(self) -> bool:
         """Whether it is a call of a function that knows nothing of ranks."""
         return len(self.arguments) == 1 and not self.with_comm and self.backend is None
+
+    @property
+    def number_of_calls(self) -> int:
+        """How many times it calls the learner's function, as far as that is known."""
+        return 1 + len(self.before[0]) if self.before else 1
 
 
 Recogniser = Callable[[Case, Outcome], bool]

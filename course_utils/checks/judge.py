@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from course_utils import settings
 from course_utils.checks.block_picture import block_picture
-from course_utils.checks.cases import comes_after_others
 from course_utils.checks.exercise import Case, Exercise, Outcome
 from course_utils.checks.finding import Finding, Kind
 from course_utils.checks.judging_plan import JudgingStage, NeedsRanks, On, on_these, plan, start_first, too_few
@@ -185,7 +184,7 @@ class _Judging:
                 if stage_run.lucky is None and (lucky := by_luck(outcome)):
                     stage_run.lucky = _StageRun(stage, [*stage_run.passed], failed=lucky, rest=rest)
                 stage_run.passed.append(outcome.case)
-                if not comes_after_others(outcome.case):
+                if not outcome.case.before:
                     stage_run.last = outcome
         except TooBusy:
             raise

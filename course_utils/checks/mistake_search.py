@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from course_utils.checks.cases import AFTER_ANOTHER_CALL, comes_after_others
+from course_utils.checks.cases import AFTER_ANOTHER_CALL
 from course_utils.checks.exercise import NO_RESULT, Case, Exercise, Outcome
 from course_utils.checks.finding import Finding
 from course_utils.checks.recognition import recogniser
@@ -108,7 +108,7 @@ class MistakeSearch:
 
     def _found(self) -> Question | None:
         questions = self._exercise.written.questions
-        if comes_after_others(self._failed.case):  # and it passed this case before
+        if self._passed_without_other_calls():
             return next((each for each in questions if AFTER_ANOTHER_CALL in each.recognised), LEFT_OVER)
         for question in questions:
             if question.recognised:
@@ -121,6 +121,13 @@ class MistakeSearch:
                     if self._goes_on_alike(program):
                         return question
         return self._likely
+
+    def _passed_without_other_calls(self) -> bool:
+        """Whether the failed case is one that the answer passed when no other calls came before."""
+        failed = self._failed.case
+        return bool(failed.before) and any(
+            case.arguments is failed.arguments and not case.before for case in self._passed
+        )
 
     def _recognises(self, question: Question) -> bool:
         test = recogniser(self._exercise, question.recognised)

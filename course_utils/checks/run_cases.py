@@ -6,10 +6,11 @@ import inspect
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from course_utils.checks.cases import calls_twice, harness_of, number_of_calls
+from course_utils.checks.cases import calls_twice, harness_of
 from course_utils.checks.compare import difference, is_changed
 from course_utils.checks.exercise import NO_RESULT, Case, Outcome
 from course_utils.checks.finding import Finding, Kind
@@ -55,7 +56,7 @@ def _attempts(
     runs: Iterable[tuple[Case, Callable]], ranks: RanksInterface, hidden: Sequence[str], patience: float, limit: float
 ) -> list[Attempt]:
     """The attempts of as many of these runs as could be made together; at least of the first."""
-    together = list(itertools.takewhile(lambda run: _needs_one_rank(run[0]), runs))
+    together = list(itertools.takewhile(lambda run: run[0].without_ranks and not run[0].before, runs))
     if len(together) > 1:
         tasks = [(_called(case, function, hidden), case.arguments[0]) for case, function in together]
         if done := ranks.attempt_each(tasks, patience=patience, limit=limit):
@@ -64,22 +65,36 @@ def _attempts(
     return [
         ranks.attempt(
             _called(case, function, hidden),
-            list(case.arguments),
+            _arguments(case),
             with_comm=case.with_comm and case.backend is None,
             backend=case.backend,
             patience=patience,
-            limit=limit * number_of_calls(case),
+            limit=limit * case.number_of_calls,
         )
     ]
 
 
-def _needs_one_rank(case: Case) -> bool:
-    return case.without_ranks and number_of_calls(case) == 1
-
-
 def _called(case: Case, function: Callable, hidden: Sequence[str]) -> Callable:
     called = functools.partial(case.harness, function) if case.harness else function
+    if case.before:
+        called = functools.partial(_after_other_calls, function, called, case.with_comm and case.backend is None)
     return functools.partial(call_without, hidden, called) if hidden else called
+
+
+def _arguments(case: Case) -> list[tuple]:
+    """What each rank is given: the case's arguments, and behind them the calls that come before."""
+    if not case.before:
+        return list(case.arguments)
+    return [(*given, calls) for given, calls in zip(case.arguments, case.before, strict=True)]
+
+
+def _after_other_calls(function: Callable, called: Callable, gets_comm: bool, *given: Any) -> Any:
+    """Runs on a rank: the calls that come before, with the same communicator, then that of the case."""
+    *arguments, before = given
+    comm = arguments[:1] if gets_comm else []
+    for harness, inputs in before:
+        harness(function, *comm, *deepcopy(inputs))  # some are those of the case, too
+    return called(*arguments)
 
 
 def outcome_of(case: Case, function: Callable, attempt: Attempt) -> Outcome:
@@ -87,7 +102,7 @@ def outcome_of(case: Case, function: Callable, attempt: Attempt) -> Outcome:
     replies = attempt.replies
     results = [reply.value if reply.kind == "returned" else NO_RESULT for reply in replies]
     after = [
-        tuple(reply.arguments) if len(reply.arguments) == len(given) else given
+        tuple(reply.arguments[: len(given)]) if len(reply.arguments) >= len(given) else given
         for reply, given in zip(replies, case.arguments, strict=True)
     ]
     outcome = Outcome(case, attempt, results, after, attempt.run)

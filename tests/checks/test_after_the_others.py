@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from course_utils.checks.cases import EARLIER, after_the_others, comes_after_others, number_of_calls
+from course_utils.checks.cases import EARLIER, after_the_others
 from course_utils.checks.exercise import Case, Exercise
 from course_utils.checks.judge import verdict_on
 from course_utils.checks.mistake_search import LEFT_OVER
@@ -67,13 +67,12 @@ def test_the_last_case_comes_again_with_its_own_results_and_time_for_all_calls()
     cases = list(SIZES.cases(np.random.default_rng(0), 2))
     [last] = after_the_others(cases)
     assert last.expected == cases[-1].expected
-    assert comes_after_others(last) and not comes_after_others(cases[-1])
-    assert (number_of_calls(last), number_of_calls(cases[-1])) == (2, 1)
+    assert (last.number_of_calls, cases[-1].number_of_calls) == (2, 1)
     [last] = after_the_others(cases * 9)
-    assert number_of_calls(last) == 1 + EARLIER
+    assert last.number_of_calls == 1 + EARLIER
     alone = [case for case in find("staleness_scaled_lr").cases(np.random.default_rng(0), 2) if case.key != "rejected"]
     [last] = after_the_others(alone)
-    assert number_of_calls(last) == 1 + EARLIER < len(alone)
+    assert last.number_of_calls == 1 + EARLIER < len(alone)
 
 
 def test_what_measures_time_or_is_alone_does_not_come_again() -> None:

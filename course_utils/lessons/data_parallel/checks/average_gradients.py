@@ -1,6 +1,6 @@
 """The check of `average_gradients`: the mean over all ranks, each gradient sent once and none collected."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,13 @@ def gradients_after(
     gradients = [None if parameter.grad is None else parameter.grad.detach() for parameter in model.parameters()]
     found = named(gradients, [parameter.detach() for parameter in model.parameters()])
     trained = [(gradient, parameter.grad) for gradient, parameter in zip(before, model.parameters(), strict=True)]
+    found |= are_trained(parameter.requires_grad for parameter in model.parameters())
     return found | {IN_PLACE: all(is_in_place(*both) for both in trained)}
+
+
+def are_trained(parameters: Iterable[bool]) -> dict[str, bool]:
+    """Which parameters are trained, by names that a learner understands."""
+    return {f"requires_grad of parameter {k}": is_trained for k, is_trained in enumerate(parameters)}
 
 
 def is_in_place(before: "Tensor | None", after: "Tensor | None") -> bool:
@@ -87,7 +93,8 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
         label += ", one frozen" * bool(frozen) + " with an old gradient" * old
         label += f", none for the last on rank {' and '.join(map(str, missing))}" * bool(missing) + f", {dtype}"
         arguments = [(weights, gradients, frozen, shared) for gradients in given]
-        expected = [named(gradients, weights) | {IN_PLACE: ...} for gradients in wanted]
+        trained = are_trained(k not in frozen for k in range(len(weights)))
+        expected = [named(gradients, weights) | trained | {IN_PLACE: ...} for gradients in wanted]
         keys = {"shared": shared, "old-gradient": old, "frozen": frozen, "missing": missing}
         key = next((key for key, is_so in keys.items() if is_so), "")
         return Case(

@@ -67,16 +67,19 @@ def races_well(
 def factor_alone(outcome: Outcome, alone: Callable[[Outcome, str], float]) -> float:
     """How many times as fast the learner's program is on the played hardware; 0.0 if it spends its time elsewhere.
 
-    What a program takes beyond that is Python's, the messages' and that of others on the machine. It may be up to twice
-    as much as in the slow program, which ran by turns with it.
+    What a program takes beyond that is Python's and the messages'. It is counted in processor seconds, which other
+    programs on the machine hardly lengthen, and may be up to twice as much as in the slow program.
 
     Args:
         alone: the seconds that a program takes if nothing but the played hardware takes any.
     """
     times = {name: alone(outcome, name) for name in (SLOW, YOURS)}
-    seconds = outcome.results[0]["seconds"]
-    rest = {name: max(0.0, statistics.median(seconds[name]) - times[name]) for name in times}
+    rest = {name: max(_processor_seconds(result, name) for result in outcome.results) for name in times}
     return times[SLOW] / times[YOURS] if times[YOURS] and rest[YOURS] <= 2 * rest[SLOW] else 0.0
+
+
+def _processor_seconds(result: Mapping[str, Any], name: str) -> float:
+    return statistics.median(result["processor"][name])
 
 
 def slow_program(number: int, library: str, **declared: Any) -> Exercise:

@@ -78,30 +78,33 @@ def race(
 
     Returns:
         Plain data: the results of the last round ("wanted", "found"), its number ("round"), the name of an argument
-        that the learner's program changed, or "" ("changed"); the seconds of all rounds ("seconds"); and of each
-        program's last run when it computed, and when messages were under way ("lanes").
+        that the learner's program changed, or "" ("changed"); the seconds of all rounds ("seconds"), and this rank's
+        processor seconds of each ("processor"); and of each program's last run when it computed, and when messages were
+        under way ("lanes").
     """
     seconds: dict[str, list[float]] = {SLOW: [], YOURS: []}
+    processor: dict[str, list[float]] = {SLOW: [], YOURS: []}
     result: dict[str, Any] = {}
     for number in range(rounds + 1):
-        results, lanes, taken, changed = {}, {}, {}, ""
+        results, lanes, taken, used, changed = {}, {}, {}, {}, ""
         for name, program in ((YOURS, own), (SLOW, slow)):
             arguments = inputs(number)
             meet(0.0)  # all begin together
             with _watched() as seen:
-                begin = clock()
+                begin, used_before = clock(), processor_seconds()
                 results[name] = program(*arguments)
-                took = clock() - begin
+                took, used[name] = clock() - begin, processor_seconds() - used_before
             taken[name], lanes[name] = meet(took), seen
             if program is own and not number:
                 changed = _changed(program, arguments, inputs(number))
         result = {"wanted": results[SLOW], "found": results[YOURS], "round": number, "changed": changed}
-        result |= {"lanes": lanes, "seconds": seconds}
+        result |= {"lanes": lanes, "seconds": seconds, "processor": processor}
         if meet(float(bool(changed) or difference(0, results[YOURS], results[SLOW], CLOSE) is not None)):
             return result
         if number:
-            seconds[SLOW].append(taken[SLOW])
-            seconds[YOURS].append(taken[YOURS])
+            for name in (SLOW, YOURS):
+                seconds[name].append(taken[name])
+                processor[name].append(used[name])
             if _decided(Compared(seconds[YOURS], seconds[SLOW]), target):
                 break
     if rounds and places is not None:

@@ -5,7 +5,7 @@ latest tasks alone.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -71,8 +71,8 @@ def as_rows(function: Callable, graph: OperatorGraph, strategy: Strategy, costs:
     return rows
 
 
-def by_hand(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Row]:
-    """The tasks as they should be, written another way than in the library: first all steps, then who meets whom."""
+def steps_by_hand(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[tuple[str, Step]]:
+    """All steps in their order, each with its name, written another way than in the library; some are empty."""
     pairs = list(zip(graph.operators, strategy, strict=True))
     forward: list[tuple[str, Step]] = []
     backward: list[tuple[str, Step]] = []  # from the last step to the first
@@ -86,8 +86,13 @@ def by_hand(graph: OperatorGraph, strategy: Strategy, costs: Costs) -> list[Row]
         backward.append((f"{operator.name} gradients", gradient_sums(operator, config, costs)))
         backward.append((f"{operator.name} backward", compute(operator, config, costs, "backward")))
         backward.append((f"{operator.name} sums backward", output_sums(operator, config, costs)))
+    return forward + backward[::-1]
+
+
+def by_hand(steps: Iterable[tuple[str, Step]]) -> list[Row]:
+    """The tasks of these steps: of each device that takes part, after the latest of those that it meets."""
     rows: list[Row] = []
-    for name, step in forward + backward[::-1]:
+    for name, step in steps:
         done = len(rows)
         for device, nanoseconds, partners in step:
             own = {
@@ -126,9 +131,15 @@ def _wrong(outcome: Outcome) -> Finding | None:
     found, (graph, *_) = outcome.results[0], outcome.case.arguments[0]
     if wrong := form_finding(found, WORDS):
         return wrong
-    wanted = by_hand(*outcome.case.arguments[0])
+    steps = steps_by_hand(*outcome.case.arguments[0])
+    wanted = by_hand(steps)
     sums = {f"{operator.name} gradients" for operator in graph.operators}
     there, right = on_devices(found), on_devices(wanted)
+    known = {name for name, _ in steps}
+    for name, device, *_ in found:
+        if name not in known:
+            words = 'device {device} has a task "{task}", but no task of this step is called that'
+            return own("no-such-name", words, task=name, device=device)
     for device in sorted({*there, *right}):
         mine, names = [row[0] for row in there[device]], [row[0] for row in right[device]]
         missing = [name for name in dict.fromkeys(names) if mine.count(name) < names.count(name)]
