@@ -10,6 +10,7 @@ from course_utils.checks.lesson_progress import LessonRow
 from course_utils.checks.prediction_scores import Comparison
 from course_utils.checks.verdict import Result
 from course_utils.errors import CourseError
+from course_utils.own_files import replace_own
 
 FORMAT = "course progress 1"
 _LARGEST = 1 << 20
@@ -51,12 +52,7 @@ def save_progress(rows: Sequence[LessonRow], compared: Iterable[Comparison], fil
         "begun": [row.stem for row in rows if row.begun],
         "predictions": {f"{each.name}: {each.question}": each.hit for each in compared},
     }
-    try:
-        if file.exists() and _loaded(file).get("format") != FORMAT:
-            raise CourseError(f"{file} exists already and holds no progress. Choose a different name.")
-        file.write_text(json.dumps(found, indent=1), encoding="utf-8")
-    except OSError as error:
-        raise CourseError(f"{file} cannot be written ({error.strerror}). Choose a different folder.") from None
+    replace_own(file, json.dumps(found, indent=1), FORMAT, "holds no progress")
 
 
 def read_progress(file: Path, name: str) -> LearnerProgress:

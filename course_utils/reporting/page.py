@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_utils.errors import CourseError
+from course_utils.own_files import replace_own
 from course_utils.syllabus import LESSONS
 from course_utils.templates import render
 
@@ -92,13 +93,8 @@ class Report:
             CourseError: there is another file of that name, or it cannot be written.
         """
         path = Path(file).expanduser()
-        try:
-            if path.exists() and _MARK not in path.read_text(encoding="utf-8", errors="replace")[:500]:
-                raise CourseError(f"{path} exists already and is not a report. Choose a different name.")
-            page = render("course_utils/reporting/report_page.html", mark=_MARK, title=TITLE, report=self)
-            path.write_text(page, encoding="utf-8")
-        except OSError as error:
-            raise CourseError(f"{path} cannot be written ({error.strerror}). Choose a different folder.") from None
+        page = render("course_utils/reporting/report_page.html", mark=_MARK, title=TITLE, report=self)
+        replace_own(path, page, _MARK, "is not a report")
         print(f"Your report is in {path}.")
         return path
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from course_utils.checks.progress_file import LearnerProgress, read_progress
 from course_utils.checks.registry import names_of
 from course_utils.errors import CourseError
+from course_utils.own_files import replace_own
 from course_utils.syllabus import LESSONS, Lesson
 from course_utils.teacher.handed_in.hand_ins import find_hand_ins
 from course_utils.templates import render
@@ -112,12 +113,7 @@ def write_class_page(paths: Sequence[Path], out: Path) -> ClassProgress:
     found = read_class(paths)
     if not found.learners:
         raise CourseError("There is no progress in what was named. `course.progress('progress.json')` writes it.")
-    try:
-        if out.exists() and _MARK not in out.read_text(encoding="utf-8", errors="replace")[:500]:
-            raise CourseError(f"{out} exists already and is no page of a class. `--out` names a different file.")
-        out.write_text(page_of(found), encoding="utf-8")
-    except OSError as error:
-        raise CourseError(f"{out} cannot be written ({error.strerror}). `--out` names a different file.") from None
+    replace_own(out, page_of(found), _MARK, "is no page of a class", "`--out` names a different file.")
     print("\n".join([*sentences(found), *found.unread, f"The page is in {out}."]))
     return found
 
