@@ -4,7 +4,7 @@ python := .venv/bin/python
 PORT ?=
 ADDRESS ?=
 # The tests end after this many seconds, whatever hangs.
-TEST_SECONDS ?= 4800
+TEST_SECONDS ?= 5000
 limit = $(if $(shell command -v timeout),timeout --kill-after=30 $(TEST_SECONDS))
 # Three processes on two cores, for most tests wait more than they compute; tests/conftest.py says who gets what.
 PROCESSES ?= 3

@@ -17,8 +17,8 @@ from course_utils import settings
 from course_utils.ranks.processes import forking
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 
-ONE_BY_ONE = ("[notebooks/", "tests/workshop/test_decks.py", "[exercises/solutions/", "tests/pages/test_notebooks.py")
-"""Long tests that share nothing, the longest first: dealt out test by test, by turns with whole files."""
+ONE_BY_ONE = ("tests/pages/test_notebooks.py", "tests/workshop/test_decks.py")
+"""Files of long tests that share nothing: dealt out test by test, by turns with whole files."""
 
 LONG = [
     "checks/test_answers",
@@ -47,7 +47,8 @@ for _variable, _name in {"COURSE_HOME": "home", "COURSE_RUNTIME": "runtime", "CO
 
 def unit_of(nodeid: str) -> str:
     """What is dealt out as one: a file, for its tests share ranks, servers and decks; or one long test."""
-    return nodeid if any(part in nodeid for part in ONE_BY_ONE) else nodeid.partition("::")[0]
+    file = nodeid.partition("::")[0]
+    return nodeid if file in ONE_BY_ONE else file
 
 
 def by_turns(nodeids: list[str]) -> list[str]:
@@ -61,7 +62,7 @@ def by_turns(nodeids: list[str]) -> list[str]:
     long = {f"tests/{name}.py": -position for position, name in enumerate(LONG)}
     files = [unit for unit in tests_in if "::" not in unit]
     files.sort(key=lambda unit: (long.get(unit, -len(LONG)), tests_in[unit]), reverse=True)
-    kind = {unit: next(i for i, part in enumerate(ONE_BY_ONE) if part in unit) for unit in tests_in if "::" in unit}
+    kind = {unit: ONE_BY_ONE.index(unit.partition("::")[0]) for unit in tests_in if "::" in unit}
     pairs = itertools.zip_longest(files, sorted(kind, key=kind.__getitem__))
     return [unit for pair in pairs for unit in pair if unit]
 
@@ -84,6 +85,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
 
     config.option.loadscopereorder = False
     return ByUnit(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function):
+    """A stop button that a test pressed too early or too late fails this test; it would end the process of them all."""
+    try:
+        return (yield)
+    except KeyboardInterrupt:
+        if not hasattr(pyfuncitem.config, "workerinput"):  # then a person pressed it
+            raise
+        pytest.fail("KeyboardInterrupt, outside of what was to be interrupted")
 
 
 def pytest_sessionfinish() -> None:

@@ -20,8 +20,8 @@ RIGHT_ONES, QUESTIONS = 1, 2
 
 
 def _later(number: int) -> pytest.MarkDecorator:
-    """Every fifth answer that `make test` leaves out is judged in `make test-all`, the others once a week."""
-    return pytest.mark.weekly if number % 5 else pytest.mark.long
+    """Every tenth answer that `make test` leaves out is judged in `make test-all`, the others once a week."""
+    return pytest.mark.weekly if number % 10 else pytest.mark.long
 
 
 def _right(written: Written) -> Iterator:

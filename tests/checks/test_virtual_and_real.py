@@ -49,8 +49,8 @@ EXERCISES = [exercise for exercise in declared() if on_virtual_ranks(exercise)]
 
 
 def long_from(number: int, programs: list, first: int) -> Any:
-    """Mark all but the first programs of an exercise: every third as long, the others as weekly."""
-    later = pytest.mark.weekly if number % 3 else pytest.mark.long
+    """Mark all but the first programs of an exercise: every sixth as long, the others as weekly."""
+    later = pytest.mark.weekly if number % 6 else pytest.mark.long
     return pytest.param(programs[number], marks=later if number >= first else ())
 
 

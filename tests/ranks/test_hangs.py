@@ -27,7 +27,7 @@ from workshop.bench.hangs import modules, observe, programs, reaches_the_learner
 
 CLASSES = {module.__name__.removeprefix("hangs_"): programs(module) for module in modules()}
 EVERY = 6
-"""`make test` takes every sixth program of a class, `make test-all` takes them all."""
+"""`make test` takes every sixth program of a class, `make test-all` every second, `make test-weekly` the others."""
 UNNOTICED = {
     # Which of two messages comes first: only who wrote the program knows whether that matters.
     "first_minus_second",
@@ -59,7 +59,7 @@ def cases() -> list:
     found = []
     for name, own in CLASSES.items():
         for place, program in enumerate(own):
-            marks = [] if place % EVERY == 0 else [pytest.mark.long]
+            marks = [] if place % EVERY == 0 else [pytest.mark.weekly if place % 2 else pytest.mark.long]
             found.append(pytest.param(program, id=f"{name}-{program.name}", marks=marks))
     return found
 

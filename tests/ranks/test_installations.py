@@ -163,7 +163,7 @@ def test_after_a_pull_a_notebook_keeps_its_ranks_and_the_next_one_starts_its_own
     assert shared["pids"] == own["pids"] and SHARED_BY_TWO in shared["printed"]
 
 
-@pytest.mark.parametrize("other", ["HOME", "COURSE_DATA"])
+@pytest.mark.parametrize("other", ["HOME", pytest.param("COURSE_DATA", marks=pytest.mark.weekly)])
 def test_who_has_another_home_or_set_something_else_gets_other_ranks(notebook, tmp_path, other) -> None:
     first = notebook().run("ranks = course.start(2)")
     second = notebook(**{other: str(tmp_path)}).run("ranks = course.start(2)")
@@ -220,7 +220,7 @@ def test_a_notebook_takes_its_turn_when_the_one_that_starts_ranks_dies(notebook)
     assert len(found["pids"]) == 2 and SHARED_BY_TWO not in found["printed"]
 
 
-@pytest.mark.parametrize("milliseconds", [1, 5, 10])
+@pytest.mark.parametrize("milliseconds", [5, *(pytest.param(other, marks=pytest.mark.weekly) for other in (1, 10))])
 def test_after_an_interrupted_stop_nobody_else_is_said_to_use_the_ranks(notebook, milliseconds) -> None:
     alone = notebook()
     before = alone.run("ranks = course.start(2)")

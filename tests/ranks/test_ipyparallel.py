@@ -155,8 +155,10 @@ def stop_button(seconds: float = 0.7):
     """The stop button, pressed after a while."""
     timer = threading.Timer(seconds, _thread.interrupt_main)
     timer.start()
-    yield
-    timer.join()
+    try:
+        yield
+    finally:
+        timer.join()
 
 
 def works(four_ranks, pids: list[int]) -> bool:
