@@ -45,8 +45,6 @@ EXCEPTIONS = {
     "course_utils/ranks/processes/launch_ranks.py: Address already in use": "the system's words",
     "course_utils/ranks/slurm/batch_job.py: timed out": "scontrol's words",
     "course_utils/ranks/slurm/remote_ranks.py: Out Of Memory": "Slurm's words",
-    "course_utils/reporting/page.py: utils report": "the mark by which a report is known from a file of the learner's",
-    "course_utils/teacher/class_progress.py: utils class": "the mark by which such a page is known from other files",
     "course_utils/system.py: kill": "a counter of the kernel",
     "course_utils/system.py: oom": "a counter of the kernel",
     "course_utils/trace/mpi/call_errors.py: message:": "mpi4py's words",
