@@ -32,7 +32,7 @@ from course_utils import system
 sys.modules.setdefault("rfc3987_syntax", None)
 
 ROOT = Path(__file__).resolve().parents[1]
-CELL_SECONDS = 120
+CELL_SECONDS = 300
 GRACE_SECONDS = 10
 """How long after the kernel's end its ranks may take to notice."""
 
@@ -45,7 +45,7 @@ class Ended:
     said: str
 
 
-def run_notebook(notebook: Path, seconds: float = 400, grace: float = GRACE_SECONDS) -> Ended:
+def run_notebook(notebook: Path, seconds: float = 900, grace: float = GRACE_SECONDS) -> Ended:
     """Run a notebook in its folder, with its own folders for progress and ranks, within `seconds`.
 
     What it started may take `grace` seconds to end after it; then it is left over, and killed.

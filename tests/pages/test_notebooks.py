@@ -20,7 +20,7 @@ ALWAYS = ("notebooks/00", "notebooks/01", "notebooks/04", "exercises/00", "exerc
 SOLUTIONS = ROOT / "exercises" / "solutions" / "04_messages.ipynb"
 
 
-@pytest.mark.timeout(450)
+@pytest.mark.timeout(960)
 @pytest.mark.parametrize(
     "notebook",
     [
@@ -130,7 +130,7 @@ def beginning(notebook: Path, until: int, folder: Path) -> tuple[nbformat.Notebo
     return whole, target / notebook.name
 
 
-@pytest.mark.timeout(450)
+@pytest.mark.timeout(960)
 @pytest.mark.skipif(not LESSON.is_file(), reason="lesson 4 is not built")
 def test_one_changed_number_on_a_page_turns_the_lesson_red(tmp_path: Path):
     cells = nbformat.read(LESSON, as_version=4).cells
@@ -146,7 +146,7 @@ def test_one_changed_number_on_a_page_turns_the_lesson_red(tmp_path: Path):
     assert "mismatch" in ended.said
 
 
-@pytest.mark.timeout(450)
+@pytest.mark.timeout(960)
 @pytest.mark.skipif(not LESSON.is_file(), reason="lesson 4 is not built")
 def test_one_wrong_rank_on_a_page_turns_the_lesson_red(tmp_path: Path):
     cells = nbformat.read(LESSON, as_version=4).cells
@@ -159,7 +159,7 @@ def test_one_wrong_rank_on_a_page_turns_the_lesson_red(tmp_path: Path):
     assert "dest=left" in ended.said
 
 
-@pytest.mark.timeout(450)
+@pytest.mark.timeout(960)
 @pytest.mark.skipif(not SOLUTIONS.is_file(), reason="lesson 4 is not built")
 def test_one_wrong_rank_in_an_algorithm_turns_the_solutions_red(tmp_path: Path):
     cells = nbformat.read(SOLUTIONS, as_version=4).cells
