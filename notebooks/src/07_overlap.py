@@ -492,7 +492,7 @@ from course_utils.lessons.overlap import images_for_training, run_torchrun
 folder = Path(tempfile.mkdtemp())
 shutil.copy(TRAIN_PROGRAM, folder / "train.py")
 data = images_for_training(folder)
-options = f"--data {data} --images 5000 --width 0.125 --epochs 4 --double"
+options = f"--data {data} --images 5000 --width 0.125 --epochs 2 --double"
 
 command = "torchrun --standalone --nproc-per-node"
 run_torchrun(f"{command} 4 train.py {options} --save four.pt", folder)
