@@ -3,7 +3,7 @@
 A right answer has the same bits and the same counts; a wrong one gets the same question.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -48,16 +48,13 @@ def on_virtual_ranks(exercise: Exercise) -> bool:
 EXERCISES = [exercise for exercise in declared() if on_virtual_ranks(exercise)]
 
 
-def long_from(number: int, programs: list, first: int) -> Any:
-    """Mark all but the first programs of an exercise: every sixth as long, the others as weekly."""
-    later = pytest.mark.weekly if number % 6 else pytest.mark.long
-    return pytest.param(programs[number], marks=later if number >= first else ())
+def given(programs: Iterable[Program]) -> list:
+    """An exercise's programs; all but the first are weekly."""
+    return [pytest.param(each, marks=pytest.mark.weekly if number else ()) for number, each in enumerate(programs)]
 
 
-RIGHT = [long_from(i, e.written.right, 1) for e in EXERCISES for i in range(len(e.written.right))]
-WRONG = [
-    long_from(i, [program for program, _ in e.written.wrong], 1) for e in EXERCISES for i in range(len(e.written.wrong))
-]
+RIGHT = [each for exercise in EXERCISES for each in given(exercise.written.right)]
+WRONG = [each for exercise in EXERCISES for each in given(program for program, _ in exercise.written.wrong)]
 
 
 def name_of(program: Program) -> str:

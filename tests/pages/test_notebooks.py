@@ -17,17 +17,22 @@ CHECKED = {"tags": ["nbval-check-output"]}
 LESSON = ROOT / "notebooks" / "04_messages.ipynb"
 ALWAYS = ("notebooks/00", "notebooks/01", "notebooks/04", "exercises/00", "exercises/04", "exercises/12")
 """Pages that `make test` runs, too: the first, one of MPI, one of torch, and exercises of three kinds."""
+FURTHER = [path for path in NOTEBOOKS if path.stem.endswith("_further")]
 SOLUTIONS = ROOT / "exercises" / "solutions" / "04_messages.ipynb"
+
+
+def _marks(path: Path) -> tuple[pytest.MarkDecorator, ...]:
+    """All pages run in `make test-all`, and a third of what goes further; the rest of that once a week."""
+    if str(path.relative_to(ROOT)).startswith(ALWAYS):
+        return ()
+    return (pytest.mark.weekly if path in FURTHER and FURTHER.index(path) % 3 != 2 else pytest.mark.long,)
 
 
 @pytest.mark.timeout(960)
 @pytest.mark.parametrize(
     "notebook",
     [
-        *(
-            pytest.param(path, marks=() if str(path.relative_to(ROOT)).startswith(ALWAYS) else pytest.mark.long)
-            for path in NOTEBOOKS
-        ),
+        *(pytest.param(path, marks=_marks(path)) for path in NOTEBOOKS),
         *(
             pytest.param(path, marks=pytest.mark.weekly if number % 6 else pytest.mark.long)
             for number, path in enumerate(SOLVED)

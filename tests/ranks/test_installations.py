@@ -139,7 +139,7 @@ def test_two_checkouts_and_two_environments_have_their_own_ranks(notebook, check
     assert all(map(started_at, [*first["pids"], *of_environment["pids"]])), "the others are left alone"
 
 
-@pytest.mark.parametrize("fork", ["1", "0"])
+@pytest.mark.parametrize("fork", ["1", pytest.param("0", marks=pytest.mark.weekly)])
 def test_ranks_are_of_the_notebooks_checkout_in_the_folder_of_another(notebook, checkout, fork) -> None:
     """As for a program that is started in the folder of the new version, and imports the old one."""
     found = notebook(checkout, COURSE_FORK=fork, PWD=str(ROOT)).run("ranks = course.start(2)")
@@ -237,6 +237,7 @@ def test_after_an_interrupted_stop_nobody_else_is_said_to_use_the_ranks(notebook
     assert stopped == "" and not any(map(started_at, [*before["pids"], *after["pids"]]))
 
 
+@pytest.mark.weekly
 def test_without_the_watchdog_a_notebook_is_still_alone(runtime) -> None:
     from psutil import process_iter
 
@@ -255,6 +256,7 @@ def test_without_the_watchdog_a_notebook_is_still_alone(runtime) -> None:
     assert not RanksFolder(again.folder.path).path.exists()
 
 
+@pytest.mark.weekly
 def test_separate_ranks_are_nobody_elses(notebook) -> None:
     separate = start_separate_ranks(2)
     try:
