@@ -14,7 +14,9 @@ import pytest
 
 import course_utils as course
 from course_utils.errors import CourseError, RankError, RanksGone
+from course_utils.ranks.connection import Connection
 from course_utils.ranks.ending import Ending
+from course_utils.ranks.engine_connection import EngineConnection
 
 
 def number() -> int:
@@ -151,14 +153,33 @@ def view(request, four_ranks):
 
 
 @contextlib.contextmanager
-def stop_button(seconds: float = 0.7):
-    """The stop button, pressed after a while."""
-    timer = threading.Timer(seconds, _thread.interrupt_main)
-    timer.start()
+def stop_button(seconds: float = 0.3):
+    """The stop button, pressed when this thread has waited for the ranks for a while, on however busy a machine."""
+    over = threading.Event()
+
+    def press() -> None:
+        while not waits_for_ranks(threading.main_thread()):
+            if over.wait(0.05):
+                return
+        if not over.wait(seconds):
+            _thread.interrupt_main()
+
+    presser = threading.Thread(target=press)
+    presser.start()
     try:
         yield
     finally:
-        timer.join()
+        over.set()
+        presser.join()
+
+
+def waits_for_ranks(thread: threading.Thread) -> bool:
+    """Whether the course waits in this thread for what ranks do."""
+    waiting = (Connection.wait_for.__code__, EngineConnection.wait_for_tasks.__code__)
+    frame = sys._current_frames()[thread.ident]
+    while frame and frame.f_code not in waiting:
+        frame = frame.f_back
+    return frame is not None
 
 
 def works(four_ranks, pids: list[int]) -> bool:
@@ -290,20 +311,10 @@ def test_ranks_that_wait_for_ever_in_the_view_are_freed_by_the_next_call(four_ra
 
 
 def test_the_stop_button_reaches_work_of_the_view(four_ranks) -> None:
-    import _thread
-
-    def never() -> None:
-        while True:
-            pass
-
     pids = four_ranks.pids
-    endless = four_ranks.view.apply_async(never)
-    time.sleep(0.3)
-    timer = threading.Timer(0.5, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(RankError):
+    endless = four_ranks.view.apply_async(never_ends)
+    with stop_button(), pytest.raises(RankError):
         four_ranks.run(send_to_the_right)
-    timer.join()
     endless.wait(10)
     assert endless.ready() and not endless.successful()
     assert four_ranks.run(send_to_the_right).results == [3, 0, 1, 2]
