@@ -37,16 +37,31 @@ def cell(four_ranks):
     four_ranks.execute("import torch.distributed as dist; dist.destroy_process_group()")
 
 
-def stopped_after(seconds: float, work) -> str:
-    """The report of a call during which the stop button is pressed."""
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+def stopped_after(seconds: float, work, ready=lambda: True) -> str:
+    """The report of a call during which the stop button is pressed, so long after `ready`."""
+    over = threading.Event()
+
+    def press() -> None:
+        while not ready():
+            if over.wait(0.1):
+                return
+        if not over.wait(seconds):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    presser.start()
     try:
         with pytest.raises(RankError) as error:
             work()
     finally:
-        timer.cancel()
+        over.set()
+        presser.join()
     return str(error.value)
+
+
+def all_wait_in(ranks, call: str) -> bool:
+    """Whether all ranks are seen to wait in this call."""
+    return all(call in (ranks.connection.control.activity(rank).text or "") for rank in range(ranks.world_size))
 
 
 def add_up() -> list[float]:
@@ -146,7 +161,8 @@ def test_a_rank_that_does_not_come_to_the_meeting_is_named(four_ranks, port, mis
 
 def test_a_world_that_is_too_large_can_be_left(four_ranks, port) -> None:
     pids = four_ranks.pids
-    report = stopped_after(1.5, lambda: four_ranks.run(own, port, size=5))
+    work, ready = lambda: four_ranks.run(own, port, size=5), lambda: all_wait_in(four_ranks, "init_process_group")
+    report = stopped_after(0.5, work, ready)
     assert "All 4 ranks are waiting in init_process_group(world_size=5)" in report
     assert four_ranks.run(own, port).results == SUM and four_ranks.pids == pids
 
