@@ -20,8 +20,13 @@ def replace_own(path: Path, text: str, mark: str, other: str, advice: str = "Cho
         CourseError: there is another file of that name, or it cannot be written.
     """
     try:
-        if path.exists() and mark not in path.read_text(encoding="utf-8", errors="replace")[:_BEGINNING]:
+        if path.exists() and mark not in _beginning(path):
             raise CourseError(f"{path} exists already and {other}. {advice}")
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CourseError(f"{path} cannot be written ({error.strerror}). {advice}") from None
+
+
+def _beginning(path: Path) -> str:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(_BEGINNING)

@@ -52,7 +52,8 @@ def save_progress(rows: Sequence[LessonRow], compared: Iterable[Comparison], fil
         "begun": [row.stem for row in rows if row.begun],
         "predictions": {f"{each.name}: {each.question}": each.hit for each in compared},
     }
-    replace_own(file, json.dumps(found, indent=1), FORMAT, "holds no progress")
+    mark = json.dumps({"format": FORMAT}).strip("{}")
+    replace_own(file, json.dumps(found, indent=1), mark, "holds no progress")
 
 
 def read_progress(file: Path, name: str) -> LearnerProgress:
