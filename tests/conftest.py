@@ -105,6 +105,18 @@ def pytest_sessionfinish() -> None:
     shutil.rmtree(_OWN, ignore_errors=True)
 
 
+_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item):
+    """Note at the test that it failed, for its fixtures."""
+    report = yield
+    if report.failed:
+        item.stash[_FAILED] = True
+    return report
+
+
 @pytest.fixture(scope="session")
 def _shared_ranks() -> Iterator[list]:
     forking.fork_server(torch=True)
@@ -116,7 +128,7 @@ def _shared_ranks() -> Iterator[list]:
 
 @pytest.fixture
 def four_ranks(_shared_ranks, request):
-    """Four ranks, the same ones for all tests; where an earlier test has ended them, new ones.
+    """Four ranks, the same ones for all tests; where an earlier test has failed or has ended them, new ones.
 
     What a test sends them travels by value, so that they need not import its module, with pytest and all.
     """
@@ -127,7 +139,9 @@ def four_ranks(_shared_ranks, request):
     running = current()
     if running is None or running not in _shared_ranks or not running.healthy or running.world_size != 4:
         _shared_ranks[:] = [course.start(4)]
-    return _shared_ranks[0]
+    yield _shared_ranks[0]
+    if request.node.stash.get(_FAILED, False):  # whatever has hung in them would hang in all tests to come
+        _shared_ranks.pop().stop()
 
 
 @pytest.fixture
