@@ -149,6 +149,9 @@ class Connection(ABC):
                     observe(observation, call.replies)
         except KeyboardInterrupt:
             self._break_off(call, STOPPED_BY_USER)
+        except BaseException:  # from a timer of the learner's or from the progress bar: nobody waits for the ranks now
+            self._break_off(call, STOPPED_BY_USER)
+            raise
         return call
 
     def _a_rank_is_starved(self, call: CallProgress) -> bool:

@@ -185,9 +185,10 @@ class Recorder:
             if self.activity.asked_to_stop:
                 self._stopped_call = self._call
             self._told_at = None
+            leaves_threads = bool(self.threads.alive())  # asked first: what is told of one that then ends is told anew
             self._tell()
             self.activity.ask_to_stop(False)
-            if self.threads.alive():
+            if leaves_threads:
                 Thread(target=self._watch_threads, args=[self._call], daemon=True, name=f"{OWN_THREADS}threads").start()
 
     def leave_call(self) -> None:

@@ -23,6 +23,7 @@ from course_utils import system
 from course_utils.checks.sample_answers import Program
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.machine import _quota, allowed_cores, threads_per_rank
+from course_utils.ranks import quiet_notice
 from course_utils.ranks.call_limit import CallLimit
 from course_utils.ranks.ending import STOPPED_BY_USER, BrokenOff, Ending
 from course_utils.ranks.engine import output
@@ -370,6 +371,24 @@ def test_a_loop_that_swallows_interrupts_costs_the_ranks_and_no_more(four_ranks)
     attempt = four_ranks.attempt(stubborn, [()] * 4, limit=0.1)
     assert attempt.ending == Ending.RANK_ENDED and "did not react when told to stop" in attempt.trouble
     assert four_ranks.run(add_ranks).results == [6] * 4
+
+
+def test_a_timer_of_the_notebooks_own_ends_a_call_and_costs_no_rank(four_ranks, monkeypatch) -> None:
+    def ring_the_bell(number, frame):
+        raise TimeoutError("the learner's own")
+
+    def tell_that_it_runs(self, observation, replies) -> None:
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, ring_the_bell)
+    monkeypatch.setattr(quiet_notice.QuietNotice, "observe", tell_that_it_runs)
+    try:
+        with pytest.raises(TimeoutError):
+            four_ranks.run(lambda comm: comm.rank == 1 and comm.recv(source=0))
+    finally:
+        monkeypatch.undo()
+        signal.signal(signal.SIGUSR1, before)
+    assert four_ranks.healthy and four_ranks.run(add_ranks).results == [6] * 4
 
 
 def test_ranks_that_another_notebook_has_ended_are_replaced_before_an_attempt(four_ranks, capsys) -> None:

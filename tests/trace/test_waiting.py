@@ -1,16 +1,21 @@
 """Who is stuck for good: the graph of waits, drawn by hand; and what ranks tell of their messages."""
 
+import threading
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from course_utils.ranks.hang_detector import HangDetector, Situation, mismatched_call_text
-from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity
+from course_utils.trace.activity import IDLE, RUNNING, TESTING, WAITING, Activity, ActivityFile
 from course_utils.trace.events import BYTES, Agreement, Event
 from course_utils.trace.latent_errors import latent_errors
-from course_utils.trace.ledger import Ledger, read_snapshot
+from course_utils.trace.ledger import Ledger, read_snapshot, threads_left
+from course_utils.trace.recorder import Recorder
 from course_utils.trace.wait_graph import (
+    ACTING_THREADS,
     IS_DONE,
+    NO_THREADS,
     WAITS,
     WORKS,
     Collective,
@@ -319,3 +324,26 @@ def test_a_collective_whose_arguments_are_rejected_was_none() -> None:
     assert ledger.add_collective("gloo 0", [0, 1], Agreement("barrier")) == Collective(
         "gloo 0", 1, Agreement("barrier")
     )
+
+
+def test_a_thread_that_ends_as_soon_as_it_was_told_of_is_told_of_again(tmp_path, monkeypatch) -> None:
+    recorder, may_end, told = Recorder(), threading.Event(), []
+    recorder.activity = ActivityFile(tmp_path / "activity")
+    write = recorder.activity.write
+    recorder.begin(0)
+    thread = threading.Thread(target=may_end.wait, args=(60,))
+    thread.start()
+
+    def write_and_let_it_end(*what):
+        number = write(*what)
+        told.append(threads_left(recorder.activity.read().snapshot))
+        may_end.set()
+        thread.join()
+        return number
+
+    monkeypatch.setattr(recorder.activity, "write", write_and_let_it_end)
+    recorder.end()
+    deadline = time.monotonic() + 60
+    while told[-1] != NO_THREADS and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert told == [ACTING_THREADS, NO_THREADS]
