@@ -1,22 +1,18 @@
 """ipyparallel's own client and view of the ranks, beside the course's own calls."""
 
-import _thread
-import contextlib
 import socket
 import subprocess
 import sys
-import threading
 import time
 
 import ipyparallel as ipp
 import numpy as np
 import pytest
+from stop_button import stop_button
 
 import course_utils as course
 from course_utils.errors import CourseError, RankError, RanksGone
-from course_utils.ranks.connection import Connection
 from course_utils.ranks.ending import Ending
-from course_utils.ranks.engine_connection import EngineConnection
 
 
 def number() -> int:
@@ -150,36 +146,6 @@ def view(request, four_ranks):
         client = ipp.Client(str(four_ranks.connection.folder.connection_file))
         yield client[:]
         client.close()
-
-
-@contextlib.contextmanager
-def stop_button(seconds: float = 0.3):
-    """The stop button, pressed when this thread has waited for the ranks for a while, on however busy a machine."""
-    over = threading.Event()
-
-    def press() -> None:
-        while not waits_for_ranks(threading.main_thread()):
-            if over.wait(0.05):
-                return
-        if not over.wait(seconds):
-            _thread.interrupt_main()
-
-    presser = threading.Thread(target=press)
-    presser.start()
-    try:
-        yield
-    finally:
-        over.set()
-        presser.join()
-
-
-def waits_for_ranks(thread: threading.Thread) -> bool:
-    """Whether the course waits in this thread for what ranks do."""
-    waiting = (Connection.wait_for.__code__, EngineConnection.wait_for_tasks.__code__)
-    frame = sys._current_frames()[thread.ident]
-    while frame and frame.f_code not in waiting:
-        frame = frame.f_back
-    return frame is not None
 
 
 def works(four_ranks, pids: list[int]) -> bool:

@@ -1,11 +1,9 @@
 """Process groups of torch.distributed on ranks: those of a learner's own, their meetings, and what is left of them."""
 
-import os
-import signal
 import socket
-import threading
 
 import pytest
+from stop_button import stop_button
 
 from course_utils.errors import CourseError, RankError
 from course_utils.ranks.px_magic import show
@@ -37,25 +35,10 @@ def cell(four_ranks):
     four_ranks.execute("import torch.distributed as dist; dist.destroy_process_group()")
 
 
-def stopped_after(seconds: float, work, ready=lambda: True) -> str:
+def stopped_after(seconds: float, work, ready=None) -> str:
     """The report of a call during which the stop button is pressed, so long after `ready`."""
-    over = threading.Event()
-
-    def press() -> None:
-        while not ready():
-            if over.wait(0.1):
-                return
-        if not over.wait(seconds):
-            os.kill(os.getpid(), signal.SIGINT)
-
-    presser = threading.Thread(target=press)
-    presser.start()
-    try:
-        with pytest.raises(RankError) as error:
-            work()
-    finally:
-        over.set()
-        presser.join()
+    with pytest.raises(RankError) as error, stop_button(seconds, ready):
+        work()
     return str(error.value)
 
 
