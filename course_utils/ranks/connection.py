@@ -147,11 +147,10 @@ class Connection(ABC):
                     self._break_off(call, cause)
                 else:
                     observe(observation, call.replies)
-        except KeyboardInterrupt:
+        except BaseException as error:
             self._break_off(call, STOPPED_BY_USER)
-        except BaseException:  # from a timer of the learner's or from the progress bar: nobody waits for the ranks now
-            self._break_off(call, STOPPED_BY_USER)
-            raise
+            if not isinstance(error, KeyboardInterrupt):  # but one of a timer of the learner's, or of the progress bar
+                raise
         return call
 
     def _a_rank_is_starved(self, call: CallProgress) -> bool:

@@ -94,10 +94,12 @@ class EngineConnection(Connection):
                 pass
             if not result.ready():
                 call.cause, call.lost = BrokenOff(Ending.RANK_ENDED, self.control.how_it_ended()), dead
-        except KeyboardInterrupt:
+        except BaseException as error:
             call.cause = STOPPED_BY_USER
             with deferred_interrupts():
                 self._stop_tasks(call, result)
+            if not isinstance(error, KeyboardInterrupt):  # see `wait_for`
+                raise
         return call
 
     def _stop_tasks(self, call: CallProgress, result: ipp.AsyncResult) -> None:

@@ -1,5 +1,6 @@
 """ipyparallel's own client and view of the ranks, beside the course's own calls."""
 
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from stop_button import stop_button
 import course_utils as course
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.ranks.ending import Ending
+from course_utils.trace.activity import IDLE
 
 
 def number() -> int:
@@ -240,6 +242,21 @@ def test_errors_and_the_stop_button_in_tasks_that_are_dealt_out(four_ranks) -> N
         balanced.map_sync(lambda x: 1 / x, range(4))
     with stop_button(), pytest.raises(RankError, match=r"^stopped by you\."):
         balanced.map_sync(time.sleep, [1.0] * 40)
+    assert works(four_ranks, pids)
+
+
+def test_a_timer_of_the_notebooks_own_ends_tasks_and_costs_no_rank(four_ranks) -> None:
+    def ring_the_bell(number, frame):
+        raise TimeoutError("the learner's own")
+
+    pids, balanced = four_ranks.pids, four_ranks.client.load_balanced_view()
+    before = signal.signal(signal.SIGINT, ring_the_bell)
+    try:
+        with stop_button(), pytest.raises(TimeoutError):
+            balanced.map_sync(time.sleep, [1.0] * 40)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert {four_ranks.connection.control.activity(rank).state for rank in range(4)} == {IDLE}
     assert works(four_ranks, pids)
 
 
