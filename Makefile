@@ -3,6 +3,7 @@
 python := .venv/bin/python
 PORT ?=
 ADDRESS ?=
+COPY ?=
 # The tests end after this many seconds, whatever hangs.
 TEST_SECONDS ?= 5000
 limit = $(if $(shell command -v timeout),timeout --kill-after=30 $(TEST_SECONDS))
@@ -14,7 +15,7 @@ PYTEST_OPTIONS ?= --verbose --durations=25 --reruns=1 --numprocesses=$(PROCESSES
 .PHONY: help setup lab test test-all test-weekly nbval lint mutants notebooks notebooks-check slides site times clean
 
 help:
-	@echo "make lab              set up, and open the first lesson in JupyterLab (PORT=8899 picks a port)"
+	@echo "make lab              set up, and open the first lesson in JupyterLab (PORT=8899, COPY=~/mine)"
 	@echo "make test             set up, and run the tests (with CI=true, a missing browser is a failure)"
 	@echo "make test-all         run the long tests too, as CI does: the whole website, Slurm jobs, some decks"
 	@echo "make test-weekly      run the tests that both leave out: the other decks, solutions and answers"
@@ -33,7 +34,7 @@ setup:
 	@tools/set-up
 
 lab: setup
-	@$(python) -m course_utils.lab $(if $(PORT),--port $(PORT)) $(if $(ADDRESS),--address $(ADDRESS))
+	@$(python) -m course_utils.lab $(if $(PORT),--port $(PORT)) $(if $(ADDRESS),--address $(ADDRESS)) $(if $(COPY),--copy $(COPY))
 
 test: WHICH = -m "not long and not weekly"
 test-all: WHICH = -m "not weekly"

@@ -11,6 +11,7 @@ import typer
 
 from course_utils.diagnosis import examine, print_findings
 from course_utils.errors import CourseError
+from course_utils.lab import main as open_lab
 from course_utils.lessons.gpu_nodes.failures.log_report import log_report, log_report_text
 from course_utils.lessons.gpu_nodes.failures.reading.log_files import read_logs
 from course_utils.lessons.profiling.dumps.recorder_comparison import compare_dumps
@@ -106,6 +107,12 @@ def bench(context: typer.Context) -> None:
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     command = [sys.executable, "-P", "-m", "workshop.bench", *context.args]
     raise typer.Exit(subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def lab(context: typer.Context) -> None:
+    """Open JupyterLab on the course, or on your own copy of one that is installed for all: `course lab --help`."""
+    raise typer.Exit(open_lab(context.args))
 
 
 @app.command()

@@ -1,7 +1,8 @@
-"""`make lab`: JupyterLab on the course, for this machine's user alone.
+"""`make lab` and `course lab`: JupyterLab on the course, for this machine's user alone.
 
 It listens on the loopback address only, lands on the first lesson, asks nothing, and prints its address. In a
-container, `--address 0.0.0.0` lets the machine around it in; whoever comes needs the token all the same.
+container, `--address 0.0.0.0` lets the machine around it in; whoever comes needs the token all the same. Where the
+course is installed for all and its folder cannot be written to, it opens the user's own copy of the notebooks.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from urllib.parse import quote
 
 import zmq
 
-from course_utils import system
+from course_utils import learners_copy, settings, system
 from course_utils.errors import CourseError
 from course_utils.syllabus import LESSONS, ROOT
 from course_utils.words import PAGE_WRAPS
@@ -28,27 +29,56 @@ if TYPE_CHECKING:
 ADDRESS = "127.0.0.1"
 FIRST_PORT = 8888
 PORTS_TO_TRY = 100
+DEFAULT_COPY = Path("~/course")
 STYLE = ROOT / ".jupyter" / "custom"
 """The folder of the style sheet that JupyterLab's pages get besides their own."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run JupyterLab until it is stopped; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m course_utils.lab", description=__doc__)
+    parser = argparse.ArgumentParser(prog="course lab", description=__doc__)
     parser.add_argument("--port", default=str(FIRST_PORT), help=f"the port to listen on (default: {FIRST_PORT})")
     parser.add_argument("--address", default=ADDRESS, help=f"the address to listen on (default: {ADDRESS})")
+    parser.add_argument("--copy", type=Path, help="the folder of your own copy of the notebooks, which is opened")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     options = parser.parse_args(arguments)
     try:
         wanted = read_port(options.port)
         port = free_port(wanted, options.address)
+        copy = options.copy or settings.COPY.value() or (None if may_write() else DEFAULT_COPY)
+        if copy:
+            copy = copy.expanduser().absolute()
+            bring_up_to_date(copy)
     except CourseError as error:
         print(error, file=sys.stderr)
         return 2
     if port != wanted:
         print(f"Port {wanted} is in use, so JupyterLab takes port {port}.", flush=True)
-    serve(port, options.address, browser=not options.no_browser and has_browser())
+    serve(port, options.address, copy, browser=not options.no_browser and has_browser())
     return 0
+
+
+def may_write() -> bool:
+    """Whether this user may change the course's own notebooks: they belong to a centre where not."""
+    return os.access(LESSONS[0].notebook.parent, os.W_OK)
+
+
+def bring_up_to_date(copy: Path) -> None:
+    """Bring the user's copy of this release up to date, and say what was new.
+
+    Raises:
+        CourseError: the folder is no copy, or cannot be written to.
+    """
+    try:
+        news = learners_copy.update(ROOT, copy)
+    except CourseError as error:
+        raise CourseError(f"{error} For example: `make lab COPY=~/course-copy`.") from None
+    except OSError as error:
+        raise CourseError(
+            f"{copy} could not be brought up to date ({error.strerror}); its files are as they were. Make room, or "
+            f"choose a different folder: `make lab COPY=FOLDER`."
+        ) from None
+    print(f"Your copy of the course is {copy}: {news.line()}.", flush=True)
 
 
 def read_port(text: str) -> int:
@@ -106,20 +136,31 @@ def landing() -> str:
     return f"/lab/tree/{quote(str(first.relative_to(ROOT)))}" if first.exists() else "/lab"
 
 
-def serve(port: int, address: str, browser: bool) -> None:
-    """Start JupyterLab on a port of an address, say where it is, and serve until stopped."""
-    settings = [str(ROOT / ".jupyter"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
-    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, settings))
+def serve(port: int, address: str, copy: Path | None, browser: bool) -> None:
+    """Start JupyterLab on a port of an address, say where it is, and serve until stopped.
+
+    Args:
+        copy: the folder to serve; None for the course's own.
+    """
+    put_before("JUPYTER_CONFIG_PATH", str(ROOT / ".jupyter"))
+    put_before("PATH", str(Path(sys.executable).parent))  # so a terminal of JupyterLab knows the command `course`
+    if copy:
+        os.environ.setdefault(settings.DATA.name, str(copy / "data"))
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # this Python's kernel, before another of the same name
     os.environ[PAGE_WRAPS] = "1"
     # What checks addresses in JSON takes a third of the start to import; nothing here asks for such a check.
     sys.modules.setdefault("rfc3987_syntax", None)
     from jupyterlab.labapp import LabApp
 
-    server = LabApp.initialize_server(server_options(port, address), static_custom_path=[str(STYLE)])
+    server = LabApp.initialize_server(server_options(port, address, copy), static_custom_path=[str(STYLE)])
     server.identity_provider.token_generated = False  # or Jupyter says in six lines what `announce` says in two
     server.io_loop.add_callback(announce, server, browser)  # comes after the server's own callback, which listens
     server.start()
+
+
+def put_before(variable: str, path: str) -> None:
+    """Put a folder before the others in a variable such as PATH."""
+    os.environ[variable] = os.pathsep.join(filter(None, (path, os.environ.get(variable, ""))))
 
 
 def announce(server: "ServerApp", browser: bool) -> None:
@@ -137,28 +178,24 @@ def announce(server: "ServerApp", browser: bool) -> None:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
-def server_options(port: int, address: str = ADDRESS) -> list[str]:
-    """What JupyterLab is told on its command line."""
+def server_options(port: int, address: str = ADDRESS, copy: Path | None = None) -> list[str]:
+    """What JupyterLab is told on its command line. Which tabs were open is kept with the course or the copy."""
+    own = copy / ".course" if copy else ROOT / ".jupyter"
     options = [
         f"--ServerApp.ip={address}",
         f"--ServerApp.port={port}",
-        f"--ServerApp.root_dir={ROOT}",
+        f"--ServerApp.root_dir={copy or ROOT}",
         "--ServerApp.open_browser=False",
         "--ServerApp.answer_yes=True",
         "--ServerApp.log_level=ERROR",
         "--LabApp.log_level=ERROR",
         "--LabApp.custom_css=True",
         f"--LabApp.default_url={landing()}",
-        f"--LabApp.workspaces_dir={workspaces()}",
+        f"--LabApp.workspaces_dir={own / 'workspaces'}",
     ]
     if zmq.has("curve"):  # else each kernel warns in the terminal of somebody who may be eavesdropping
         options.append("--KernelManager.transport_encryption=auto")
     return [*options, "--allow-root"] if os.geteuid() == 0 else options
-
-
-def workspaces() -> Path:
-    """Where JupyterLab remembers which tabs were open: with the course, not with the user's other work."""
-    return ROOT / ".jupyter" / "workspaces"
 
 
 if __name__ == "__main__":

@@ -141,7 +141,14 @@ DATA = Setting(
     LEARNER,
     "Where CIFAR-10 and MNIST lie, and where they are put when they are fetched. Lessons need neither.",
     default=str(Path(__file__).resolve().parent.parent / "data"),
-    otherwise="the folder `data` of the course",
+    otherwise="the folder `data` of the course or of your copy",
+)
+COPY = Setting(
+    "COURSE_COPY",
+    or_none(FOLDER),
+    LEARNER,
+    "Your own copy of the notebooks, which `make lab` and Open OnDemand's app open and bring up to date.",
+    otherwise="`~/course` if you may not write to the course's folder; otherwise `make lab` opens that folder itself",
 )
 OFFLINE = Setting(
     "COURSE_OFFLINE",
@@ -283,13 +290,6 @@ ROOM = Setting(
     WORD,
     COURSE,
     "As many dashes as a forked rank needs bytes to show its own environment in the process list.",
-)
-COPY = Setting(
-    "COURSE_COPY",
-    FOLDER,
-    OPEN_ONDEMAND,
-    "The learner's copy of the course.",
-    default="~/course",
 )
 PORTAL = Setting(
     "COURSE_PORTAL",

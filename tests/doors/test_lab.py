@@ -1,5 +1,6 @@
 """`make lab`: JupyterLab on the loopback address, landing on the first lesson, without questions."""
 
+import contextlib
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -17,7 +19,7 @@ from jupyter_client.manager import KernelManager
 
 from course_utils import lab
 from course_utils.errors import CourseError
-from course_utils.syllabus import ROOT
+from course_utils.syllabus import LESSONS, ROOT
 
 
 @pytest.fixture
@@ -29,28 +31,35 @@ def taken_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-@pytest.fixture
-def served(taken_port: int, tmp_path) -> Iterator[tuple[subprocess.Popen, list[str], int]]:
-    """JupyterLab asked for a port that is taken; with the lines it printed until it said how to stop it."""
-    own = {name: str(tmp_path / name) for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")}
-    other = tmp_path / "JUPYTER_DATA_DIR" / "kernels" / "python3" / "kernel.json"
+@contextlib.contextmanager
+def serving(folder: Path, port: int, *options: str) -> Iterator[tuple[subprocess.Popen, list[str]]]:
+    """JupyterLab, with the lines it printed until it said how to stop it."""
+    own = {name: str(folder / name) for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")}
+    other = folder / "JUPYTER_DATA_DIR" / "kernels" / "python3" / "kernel.json"
     other.parent.mkdir(parents=True)
     other.write_text(json.dumps({"argv": ["another-python"], "display_name": "Another Python", "language": "python"}))
     environment = {**os.environ, **own}
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "SSH_CONNECTION"):
         environment.pop(name, None)
-    command = [sys.executable, "-m", "course_utils.lab", "--port", str(taken_port)]
+    command = [sys.executable, "-m", "course_utils.lab", "--port", str(port), *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
     lines = []
     for line in server.stdout:
         lines.append(line.rstrip())
         if "Ctrl+C" in line:
             break
-    yield server, lines, taken_port
+    yield server, lines
     if server.poll() is None:
         server.kill()
     server.wait()
     server.stdout.close()
+
+
+@pytest.fixture
+def served(taken_port: int, tmp_path) -> Iterator[tuple[subprocess.Popen, list[str], int]]:
+    """JupyterLab asked for a port that is taken."""
+    with serving(tmp_path, taken_port) as (server, lines):
+        yield server, lines, taken_port
 
 
 def test_lab_serves_the_first_lesson_on_the_loopback_address(served) -> None:
@@ -120,6 +129,49 @@ def test_a_kernel_that_is_restarted_while_a_cell_runs_says_nothing(tmp_path) -> 
             client.stop_channels()
             manager.shutdown_kernel(now=True)
     assert "Traceback" not in log.read_text()
+
+
+def test_a_copy_that_is_named_is_made_and_served(taken_port: int, tmp_path) -> None:
+    copy = tmp_path / "mine"
+    with serving(tmp_path, taken_port, "--copy", str(copy)) as (_, lines):
+        assert re.fullmatch(rf"Your copy of the course is {copy}: \d+ new files\. See UPDATES\.md\.", lines[0])
+        base, token = re.search(r"(http://[^/]+)/.*token=(\w+)", "\n".join(lines)).groups()
+        page = "api/contents/notebooks/00_first_steps.ipynb"
+        request = urllib.request.Request(f"{base}/{page}?token={token}", method="DELETE")
+        urllib.request.urlopen(request, timeout=60)
+    assert not (copy / "notebooks/00_first_steps.ipynb").exists() and LESSONS[0].notebook.exists()
+    assert (copy / ".course" / "delivered.json").exists() and not list(copy.glob("**/src"))
+
+
+@pytest.fixture
+def opened(monkeypatch, tmp_path) -> list[Path | None]:
+    """The folders that `lab.main` opens; no server is started, and the home folder is an empty one."""
+    folders = []
+    monkeypatch.setattr(lab, "serve", lambda port, address, copy, browser: folders.append(copy))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("COURSE_COPY", raising=False)
+    return folders
+
+
+def test_a_course_that_one_may_not_write_to_is_opened_as_a_copy(opened, monkeypatch, tmp_path) -> None:
+    assert lab.main([]) == 0
+    monkeypatch.setattr(lab, "may_write", lambda: False)
+    assert lab.main([]) == 0
+    monkeypatch.setenv("COURSE_COPY", str(tmp_path / "setting"))
+    assert lab.main([]) == 0
+    assert lab.main(["--copy", str(tmp_path / "option")]) == 0
+    assert opened == [None, tmp_path / "course", tmp_path / "setting", tmp_path / "option"]
+    assert (tmp_path / "course" / "notebooks" / "00_first_steps.ipynb").exists()
+
+
+def test_a_folder_that_can_be_no_copy_is_named(opened, tmp_path, capsys) -> None:
+    assert lab.main(["--copy", str(ROOT)]) == 2
+    (tmp_path / "file").write_text("")
+    assert lab.main(["--copy", str(tmp_path / "file")]) == 2
+    assert opened == []
+    clone, file = capsys.readouterr().err.splitlines()
+    assert f"{ROOT} is a clone of the course" in clone and "COPY=" in clone
+    assert f"{tmp_path / 'file'} could not be brought up to date" in file
 
 
 def test_a_port_whose_connections_fade_out_is_free(taken_port: int) -> None:

@@ -6,7 +6,6 @@ tests that need them are skipped; under CI=true they must run.
 
 import contextlib
 import http.client
-import importlib.util
 import json
 import os
 import re
@@ -26,7 +25,7 @@ import yaml
 from markdown_it import MarkdownIt
 from slurm_here import SlurmHere, obstacle, slurm_here, wait_until
 
-from course_utils import settings
+from course_utils import learners_copy, settings
 from course_utils.syllabus import ROOT
 from tests.pages.test_browser import CHROMIUM, WAIT, Notebook
 
@@ -325,128 +324,6 @@ def test_the_page_of_a_session_quotes_all_it_shows(app, tmp_path) -> None:
     assert "<script>" not in page and 'value="&quot;&amp;&lt;"' in page
 
 
-# The learner's copy
-
-
-@pytest.fixture(scope="module")
-def updating():
-    """The module of the app that updates a copy."""
-    return module_of("update_copy")
-
-
-def module_of(name: str):
-    spec = importlib.util.spec_from_file_location(name, APP / "template" / f"{name}.py")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def two(tmp_path, release) -> tuple[Path, Path]:
-    """A release and the copy of a learner, up to date."""
-    return shutil.copytree(release, tmp_path / "release"), tmp_path / "copy"
-
-
-def test_a_first_copy_has_the_notebooks_and_none_of_their_sources(updating, two) -> None:
-    site, copy = two
-    news = updating.update(site, copy)
-    assert news.arrived == [LESSON, EXERCISES]
-    assert (copy / LESSON).read_bytes() == (site / LESSON).read_bytes()
-    assert not (copy / "notebooks" / "src").exists()
-    assert updating.update(site, copy).line() == "nothing new"
-
-
-def test_the_list_of_lessons_to_which_notebooks_link_comes_along(updating, two) -> None:
-    site, copy = two
-    (site / "README.md").write_text("all lessons")
-    (site / "LICENSE").write_text("not for learners")
-    assert updating.update(site, copy).arrived == [LESSON, EXERCISES, "README.md"]
-    assert (copy / "README.md").read_text() == "all lessons" and not (copy / "LICENSE").exists()
-
-
-def test_an_edited_notebook_survives_and_the_new_one_lies_beside_it(updating, two) -> None:
-    site, copy = two
-    updating.update(site, copy)
-    (copy / LESSON).write_text("mine")
-    (site / LESSON).write_text("theirs")
-    (site / EXERCISES).write_text("a new version")
-    (site / "notebooks" / "16_new.ipynb").write_text("new")
-    news = updating.update(site, copy)
-    assert (copy / LESSON).read_text() == "mine"
-    assert (copy / "new_versions" / LESSON).read_text() == "theirs"
-    assert (copy / EXERCISES).read_text() == "a new version"
-    assert (copy / "notebooks" / "16_new.ipynb").read_text() == "new"
-    assert (news.kept, news.renewed, news.arrived) == (
-        [LESSON],
-        [EXERCISES],
-        ["notebooks/16_new.ipynb"],
-    )
-    assert news.line() == (
-        "1 new file, 1 file in a new version, 1 file edited by you and left alone, new versions in new_versions. "
-        "See UPDATES.md"
-    )
-    told = (copy / "UPDATES.md").read_text()
-    assert "Edited by you" in told and f"- {LESSON}" in told
-    assert updating.update(site, copy).line() == "nothing new", "told once"
-    (copy / LESSON).unlink()
-    assert updating.update(site, copy).arrived == [LESSON], "who deletes a file gets a fresh one"
-    assert (copy / LESSON).read_text() == "theirs"
-
-
-def test_a_file_of_the_learners_in_the_way_is_renamed(updating, two) -> None:
-    site, copy = two
-    updating.update(site, copy)
-    (copy / "notebooks" / "mine.ipynb").write_text("mine")
-    (site / "notebooks" / "mine.ipynb").write_text("theirs")
-    news = updating.update(site, copy)
-    (aside,) = copy.glob("notebooks/mine_*.ipynb")
-    assert aside.read_text() == "mine" and (copy / "notebooks" / "mine.ipynb").read_text() == "theirs"
-    assert news.renamed == [f"notebooks/mine.ipynb → {aside.name}"]
-
-
-def test_what_the_site_takes_away_stays_and_an_empty_release_is_rejected(updating, two, capsys) -> None:
-    site, copy = two
-    updating.update(site, copy)
-    (site / LESSON).unlink()
-    assert updating.update(site, copy).gone == [LESSON] and (copy / LESSON).exists()
-    shutil.rmtree(site)
-    assert updating.main([str(site), str(copy)]) == 0, "JupyterLab starts on the copy as it is"
-    said = capsys.readouterr()
-    assert said.out.startswith("not brought up to date") and "has no notebooks" in said.err
-
-
-def test_a_failed_write_leaves_whole_files(updating, two, monkeypatch) -> None:
-    site, copy = two
-    updating.update(site, copy)
-    (site / LESSON).write_text("theirs")
-    before = (copy / LESSON).read_bytes()
-
-    def full(self, target) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", full)
-        with pytest.raises(OSError, match="No space"):
-            updating.update(site, copy)
-    assert (copy / LESSON).read_bytes() == before and not list(copy.rglob(".new-*"))
-    assert updating.update(site, copy).renewed == [LESSON]
-
-
-def test_a_release_may_be_a_git_repository(updating, two, capsys) -> None:
-    site, copy = two
-    who = ["-c", "user.name=site", "-c", "user.email=site@example.org"]
-    for command in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-qm", "a release"]):
-        subprocess.run(["git", "-C", str(site), *command], check=True, capture_output=True)
-    if os.geteuid() == 0:  # the site's, not the learner's
-        for path in [site, *site.rglob("*")]:
-            os.chown(path, 4711, 4711)
-    assert updating.main([f"file://{site}", str(copy), "--branch", "main"]) == 0
-    assert capsys.readouterr().out.startswith("2 new files. See UPDATES.md\n")
-    assert (copy / LESSON).exists() and not list(copy.glob(".git"))
-    assert updating.main([f"file://{site}", str(copy), "--branch", "nowhere"]) == 0
-    assert capsys.readouterr().out.startswith("not brought up to date")
-
-
 # The job
 
 
@@ -525,11 +402,11 @@ def slurm() -> Iterator[SlurmHere]:
 
 
 @pytest.fixture(scope="module")
-def session(app, slurm, updating, tmp_path_factory) -> Iterator[Session]:
+def session(app, slurm, tmp_path_factory) -> Iterator[Session]:
     """JupyterLab in a job, on a copy in which the learner had edited a notebook that the site has changed since."""
     staged, home = tmp_path_factory.mktemp("session"), app.parent / "home of a learner"
     site = app.parent / "release"
-    updating.update(site, home / "course")
+    learners_copy.update(site, home / "course")
     (home / "course" / EXERCISES).write_text("mine")
     (site / EXERCISES).write_text("theirs")
     shutil.copy(site / LESSON, site / "notebooks" / "16_new.ipynb")

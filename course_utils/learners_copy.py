@@ -1,6 +1,7 @@
-"""Brings a learner's copy of the course up to date, and never loses what the learner wrote.
+"""Brings a learner's own copy of a release up to date, and never loses what the learner wrote.
 
-`python update_copy.py RELEASE COPY [--branch NAME] [--without src …]` prints one line for the portal, then the files.
+`make lab` does this where the course belongs to somebody else. The app for Open OnDemand calls `python -m
+course_utils.learners_copy RELEASE COPY [--branch NAME] [--without src …]`, which prints a line, then the files.
 What was delivered is kept by its hash in COPY/.course/delivered.json; so an edited file is known from an untouched one:
 
 - new at the site, or missing in the copy: it arrives;
@@ -12,7 +13,6 @@ What was delivered is kept by its hash in COPY/.course/delivered.json; so an edi
 
 import argparse
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -24,6 +24,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from course_utils import file_lock
+from course_utils.errors import CourseError
+from course_utils.settings import COPY
 
 FOLDERS = ("notebooks", "exercises", "docs")
 CONTENTS = "README.md"  # every notebook links to its list of lessons
@@ -84,11 +88,14 @@ def update(release: Path, copy: Path, without: tuple[str, ...] = ("src",)) -> Ne
     """Bring a copy up to date with a release's folder.
 
     Raises:
+        CourseError: the release has no notebooks, or the copy's folder is a clone of the course.
         OSError: something cannot be read or written; what was done until then is complete and remembered.
     """
     offered = files_of(release, without)
     if not offered:
-        raise FileNotFoundError(f"{release} has no notebooks")
+        raise CourseError(f"{release} has no notebooks.")
+    if (copy / "course_utils").is_dir():
+        raise CourseError(f"{copy} is a clone of the course. Choose a different folder for your copy of {release}.")
     news = News()
     with only_one(copy):
         memory = copy / ".course" / "delivered.json"
@@ -167,8 +174,8 @@ def only_one(copy: Path) -> Iterator[None]:
     """Two sessions of a learner may start at once: the second waits."""
     (copy / ".course").mkdir(parents=True, exist_ok=True)
     with (copy / ".course" / "lock").open("w") as lock:
-        with contextlib.suppress(OSError):  # some file systems have no locks
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(CourseError):  # some file systems have no locks
+            file_lock.hold(lock, COPY.name)
         yield
 
 
@@ -192,7 +199,9 @@ def release_folder(release: str, branch: str) -> Iterator[Path]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Update, and say what happened; returns the exit status."""
-    parser = argparse.ArgumentParser(description="Brings a learner's copy of the course up to date.")
+    parser = argparse.ArgumentParser(
+        prog="python -m course_utils.learners_copy", description="Brings a learner's copy of the course up to date."
+    )
     parser.add_argument("release")
     parser.add_argument("copy", type=Path)
     parser.add_argument("--branch", default="", help="of the repository `release`; without, `release` is a folder")
@@ -201,7 +210,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with release_folder(options.release, options.branch) as release:
             news = update(release, options.copy, tuple(options.without))
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
+    except (CourseError, OSError, ValueError, subprocess.SubprocessError) as error:
         print("not brought up to date, its files are as they were. The log of the session says why")
         print(f"The copy {options.copy} could not be brought up to date: {error}", file=sys.stderr)
         return 0
