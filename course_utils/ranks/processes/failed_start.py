@@ -4,12 +4,18 @@ import re
 import subprocess
 from dataclasses import dataclass
 from enum import Enum, auto
-from pathlib import Path
 
 from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import ranks_python
-from course_utils.ranks.processes.launch_ranks import find_mpiexec, log_of, mpi_library, ranks_log, wait_for_launcher
+from course_utils.ranks.processes.launch_ranks import (
+    find_mpiexec,
+    launchers_mpi,
+    log_of,
+    mpi_library,
+    ranks_log,
+    wait_for_launcher,
+)
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.words import count
 
@@ -36,8 +42,6 @@ _WORDS = {
     Obstacle.NO_LIBRARY: r"lib\w*mpi\S*: cannot open shared object file|cannot load MPI library",
 }
 """Python's words, the dynamic linker's, and mpi4py's."""
-_LAUNCHERS = {"Open MPI": r"Open MPI|OpenRTE|PRRTE", "MPICH": r"HYDRA|MPICH|Intel\(R\) MPI"}
-"""What launchers say of themselves. Those of MPICH and of what is made from it start one another's ranks."""
 _LIBRARIES = {"Open MPI": "Open MPI", "MPICH": r"MPICH|Intel\(R\) MPI"}
 
 
@@ -80,18 +84,6 @@ def mpis(mpiexec: str) -> tuple[str, str]:
     except (CourseError, OSError, subprocess.TimeoutExpired):
         library = ""
     return launchers_mpi(mpiexec), library
-
-
-def launchers_mpi(mpiexec: str) -> str:
-    """The MPI that a launcher belongs to, "Open MPI" or "MPICH"; "" where it does not say."""
-    if Path(mpiexec).name == "mpiexec.gforker":
-        return "MPICH"
-    try:
-        asked = [mpiexec, "--version"]
-        answer = subprocess.run(asked, capture_output=True, text=True, timeout=20, check=False, errors="replace")
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return next((mpi for mpi, words in _LAUNCHERS.items() if re.search(words, answer.stdout)), "")
 
 
 def are_different(launcher: str, library: str) -> bool:

@@ -22,11 +22,13 @@ from course_utils.ranks.links.network import environment as network_environment
 from course_utils.ranks.processes import fork_line, forking
 from course_utils.ranks.processes.detached import start_detached
 from course_utils.ranks.processes.exit_status import SHELL
-from course_utils.ranks.processes.open_mpi import OWN_LAUNCH
+from course_utils.ranks.processes.open_mpi import OWN_LAUNCH, session_folder
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
 from course_utils.system import LINUX, LOOPBACK, memory_kills, started_at
 
 MAX_RANKS_PER_CORE = 8
+GFORKER = "mpiexec.gforker"
+"""MPICH's launcher that forks."""
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _LEAST_ROOM = 1 << 16  # bytes
 _FIRST_LINES, _LAST_LINES = 8, 6  # of a log, where all of it would be too much
@@ -41,6 +43,8 @@ if not LINUX:  # a Mac's MPICH has no UCX; a Mac's name may resolve to nothing, 
         **{"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"},  # MPICH's libfabric, which calls it so on every system
         **{"HYDRA_IFACE": LOOPBACK, "MPICH_INTERFACE_HOSTNAME": "127.0.0.1"},  # its launcher, and its builds with ch3
     }
+_LAUNCHERS = {"Open MPI": r"Open MPI|OpenRTE|PRRTE", "MPICH": r"HYDRA|MPICH|Intel\(R\) MPI"}
+"""What launchers call themselves."""
 _CONTROLLER = (
     "--nodb",  # nothing asks for the results of old tasks, and keeping them slows the controller down
     "--HeartMonitor.period=100",  # an engine is registered after two beats …
@@ -67,7 +71,7 @@ def find_mpiexec() -> str:
             "you execute it? Without this variable the course looks for an mpiexec itself."
         )
     beside = Path(ranks_python()).parent
-    for name in ("mpiexec.gforker", "mpiexec"):
+    for name in (GFORKER, "mpiexec"):
         if os.access(beside / name, os.X_OK):
             return str(beside / name)
     if found := shutil.which("mpiexec"):
@@ -85,6 +89,23 @@ def mpi_library() -> str:
     if answer.returncode:
         raise CourseError(f"mpi4py finds no MPI library: {answer.stderr.strip().splitlines()[-1]}")
     return short_name(answer.stdout)
+
+
+def launchers_mpi(mpiexec: str) -> str:
+    """The MPI that a launcher belongs to, "Open MPI" or "MPICH", as which those made from it count; "" if unknown."""
+    if Path(mpiexec).name == GFORKER:
+        return "MPICH"
+    try:
+        asked = [mpiexec, "--version"]
+        answer = subprocess.run(asked, capture_output=True, text=True, errors="replace", timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return next((mpi for mpi, words in _LAUNCHERS.items() if re.search(words, answer.stdout)), "")
+
+
+def _takes_forked_ranks(mpiexec: str) -> bool:
+    """Whether a rank may be forked from a server, and not by its launcher, to which it gets by PMI_FD or by PMIx."""
+    return forking.can_fork() and (Path(mpiexec).name == GFORKER or launchers_mpi(mpiexec) == "Open MPI")
 
 
 def short_name(version: str) -> str:
@@ -119,13 +140,13 @@ def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = No
     """
     mpiexec = find_mpiexec()
     own = environment_of(folder, threads_per_rank(ranks))
-    environment = {**_WITHIN_THIS_MACHINE, **OWN_LAUNCH, **os.environ, **own}
+    environment = {**_WITHIN_THIS_MACHINE, **OWN_LAUNCH, **session_folder(folder.path), **os.environ, **own}
     environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
     environment.pop("MPI_LOCALNRANKS", None)
     if network:
         environment |= network_environment()
     module = "course_utils.ranks.engine.node" if network else "course_utils.ranks.engine.engine"
-    server = forking.fork_server() if Path(mpiexec).name == "mpiexec.gforker" else None
+    server = forking.fork_server() if _takes_forked_ranks(mpiexec) else None
     interpreter = [ranks_python(), *(["-I", "-S", fork_line.__file__, str(server.path)] if server else _AS_MODULE)]
     rank = ["/bin/sh", "-c", SHELL, "rank", str(folder.path), *interpreter, module, str(folder.path)]
     nodes = folder.path / "nodes"

@@ -10,6 +10,7 @@ Source: Open MPI 4.1, mpirun(1) and `ompi_info --all`; Open MPI 5.0, "Launching 
 """
 
 from collections.abc import MutableMapping
+from pathlib import Path
 
 OWN_LAUNCH = {
     **{"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"},
@@ -18,10 +19,16 @@ OWN_LAUNCH = {
     # Behind links the ranks of every user are started by a root, the one of their own namespace.
     **dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1"),
     **dict.fromkeys(("PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"), "1"),
-    **{"OMPI_MCA_oob_tcp_if_include": "lo", "PRTE_MCA_prte_if_include": "lo"},  # nobody else can connect
+    **{"OMPI_MCA_oob_tcp_if_include": "lo", "PRTE_MCA_prte_if_include": "lo"},
+    "OMPI_MCA_oob_tcp_disable_ipv6_family": "1",
     "OMPI_MCA_btl": "self,vader",  # no sockets either
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",  # a system call that containers and boxes forbid
 }
+
+
+def session_folder(folder: Path) -> dict[str, str]:
+    """Where Open MPI keeps its own files: by itself among all temporary files, where they stay if it is killed."""
+    return dict.fromkeys(("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"), str(folder))
 
 
 def remove_own_launch(environment: MutableMapping[str, str]) -> None:
