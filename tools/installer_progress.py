@@ -107,6 +107,8 @@ class Progress:
         if found := UNPACKS.match(line):
             self.file, self.building = "", ""
             self.unpacking = int(found["count"] or 0) or len(found["names"].split(","))
+            if self.unpacking == 1 and self.fetched < LARGE:
+                return ""
             packages = f"{self.unpacking} package{'s' * (self.unpacking != 1)}"
             return f"    {f'{in_words(self.fetched)} downloaded. ' if self.fetched else ''}Unpacking {packages}."
         if found := BUILDS.match(line):
@@ -125,7 +127,7 @@ class Progress:
     def state(self, arrived: float, unpacked: int) -> tuple[float | None, str]:
         """How much of what goes on now is done, from 0 to 1 or None, and what that is."""
         if self.unpacking:
-            done = min(unpacked, self.unpacking)
+            done = min(max(unpacked - 1, 0), self.unpacking)  # a package's folder is there before all its files are
             return done / self.unpacking, f"unpacking, {done} of {self.unpacking}"
         if self.building:
             return None, f"building {self.building}"
