@@ -41,7 +41,7 @@ set_aside() {
 torch_in_path() (
     IFS=:
     for folder in $PYTHONPATH; do
-        [ -d "$folder/torch" ] && printf '%s' "_(with_its_own_torch)" && break
+        if [ -d "$folder/torch" ]; then echo "_(with_its_own_torch)" && break; fi
     done
 )
 
