@@ -32,14 +32,16 @@ OF_PIP = re.compile(r"\s*(?P<verb>Downloading|Using cached) (?P<file>\S+)(?: \((
 OF_UV = re.compile(r"\s*Downloading (?P<name>\S+) \((?P<size>[\d.]+)(?P<unit>\w+)\)$")
 UV_HAS_IT = re.compile(r"\s*Downloaded (?P<name>\S+)$")
 FROM_DISK = re.compile(r"\s*Processing (?P<file>/.*\.(?:whl|tar\.gz))(?: \(.*\))?$")
-BUILDS = re.compile(r"\s*(?:Building wheel for|Preparing (?:editable )?metadata|Building) (?P<name>\S*).*")
+BUILDS = re.compile(
+    r"\s*(?:Building (?:editable|wheel) for (?P<name>\S+)|Building (?P<by_uv>[^ ]+)$|Preparing |Installing build dep)"
+)
 UNPACKS = re.compile(r"(?:Installing collected packages: (?P<names>.*)|Prepared (?P<count>\d+) packages? .*)$")
 COLLECTS = re.compile(r"Collecting (?P<name>[\w.-]+)")
 RESOLVED = re.compile(r"Resolved (?P<count>\d+) packages? ")
 OF_EACH_PACKAGE = re.compile(
-    r"\s*(?:Requirement already satisfied|Obtaining dependency|Saved |Getting requirements|Installing build dep"
-    r"|Checking if build|Created wheel|Stored in directory|Using Python|Audited|Building editable|Successfully"
-    r"|Link requires|Ignoring \S+: markers|Attempting uninstall|Found existing|Uninstalling|Installed \d"
+    r"\s*(?:Requirement already satisfied|File was already|Obtaining dependency|Saved |Getting requirements"
+    r"|Checking if build|Created wheel|Stored in directory|Using Python|Audited"
+    r"|Successfully|Link requires|Ignoring \S+: markers|Attempting uninstall|Found existing|Uninstalling|Installed \d"
     r"|Running command|Looking in (?:indexes|links)|Building wheels for|Built |[+~-] \S+==)"
 )
 
@@ -74,6 +76,7 @@ class Progress:
     """Files that uv is fetching, with their sizes."""
     fetched: float = 0
     """Bytes of all files that came from elsewhere."""
+    collected: str = ""
     building: str = ""
     unpacking: int = 0
     """Packages that are now unpacked."""
@@ -112,14 +115,20 @@ class Progress:
             packages = f"{self.unpacking} package{'s' * (self.unpacking != 1)}"
             return f"    {f'{in_words(self.fetched)} downloaded. ' if self.fetched else ''}Unpacking {packages}."
         if found := BUILDS.match(line):
-            self.file, self.building = "", found["name"]
+            self.file, self.building = (
+                "",
+                found["name"] or found["by_uv"] or self.collected or "what is needed for that",
+            )
             return ""
         if found := RESOLVED.match(line):
             self.wanted = int(found["count"])
             return ""
-        if line.lstrip().startswith("Requirement already satisfied"):
+        if line.lstrip().startswith(("Requirement already satisfied", "File was already downloaded")):
             self.here += 1
-        return "" if COLLECTS.match(line) or OF_EACH_PACKAGE.match(line) or not line.strip() else None
+        if found := COLLECTS.match(line):
+            self.collected, self.building = found["name"], ""
+            return ""
+        return "" if OF_EACH_PACKAGE.match(line) or not line.strip() else None
 
     def _names(self, name: str, size: float, source: str = "") -> str:
         return f"    {name}, {in_words(size)}{f', from {source}' if source else ''}" if size >= LARGE else ""
@@ -241,6 +250,7 @@ def run(command: list[str]) -> int:
 
 def follow(read: Iterable[str | None], progress: Progress, screen: Screen, folder: Path, before: int) -> None:
     """Show what the installer's lines tell, until there are no more."""
+    most = 0.0
     for line in read:
         shown = "" if line is None else progress.read(line)
         if shown is None:
@@ -248,6 +258,9 @@ def follow(read: Iterable[str | None], progress: Progress, screen: Screen, folde
         elif shown:
             screen.line(shown)
         arrived = size_in(folder, progress.file) if progress.file else 0
+        if progress.file and not arrived and most:
+            progress.file = ""  # it has been moved to where it belongs
+        most = arrived
         screen.show(*progress.state(arrived, installed() - before if progress.unpacking else 0))
 
 
