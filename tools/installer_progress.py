@@ -67,6 +67,8 @@ class Progress:
 
     wanted: int = 0
     """Packages that were asked for; 0 if nobody knows."""
+    folder: str = ""
+    """The folder from which they were asked for, if one was named."""
     here: int = 0
     """Packages whose files are here."""
     file: str = ""
@@ -106,7 +108,8 @@ class Progress:
             self.here += 1
             self.file = ""
             size = os.path.getsize(found["file"]) if os.path.exists(found["file"]) else 0
-            return self._names(name_of(found["file"]), size, os.path.dirname(found["file"]))
+            folder = os.path.dirname(found["file"])
+            return self._names(name_of(found["file"]), size, folder if folder != self.folder else "")
         if found := UNPACKS.match(line):
             self.file, self.building = "", ""
             self.unpacking = int(found["count"] or 0) or len(found["names"].split(","))
@@ -230,7 +233,8 @@ def lines(stream, every: float) -> Iterator[str | None]:
 
 def run(command: list[str]) -> int:
     """Run it, show how far it is, and return its exit status."""
-    progress = Progress(wanted=requirements(command))
+    folders = [command[at + 1] for at, word in enumerate(command[:-1]) if word == "--find-links"]
+    progress = Progress(wanted=requirements(command), folder=folders[0] if folders else "")
     screen = Screen(terminal=sys.stderr.isatty())
     with tempfile.TemporaryDirectory(prefix="course-set-up-") as folder:
         environment = {**os.environ, "TMPDIR": folder, "PYTHONUNBUFFERED": "1"}
