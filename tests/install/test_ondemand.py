@@ -176,6 +176,7 @@ def test_the_job_asks_slurm_for_what_the_form_says(app, tmp_path) -> None:
     assert render(app, tmp_path, asked) is None
     submit = json.loads((tmp_path / "submit.json").read_text())
     assert submit["script"] == {
+        "job_name": "course-session",
         "wall_time": 3600,
         "queue_name": "gpu",
         "accounting_id": "group-1",
@@ -288,7 +289,7 @@ def test_gpus_are_asked_for_where_there_are_some(app, tmp_path) -> None:
 
 @pytest.mark.parametrize("kind", ["python", "conda", "container"])
 def test_the_scripts_are_bash_and_quote_what_they_expand(app, tmp_path, kind) -> None:
-    strange = {"environment": kind, "modules": ["mpich/4.2", "a name; reboot"], "python": "/a b/$(reboot)/python"}
+    strange = {"environment": kind, "modules": ["mpich/4.2", "a name; reboot"], "python": "/a b/(it's)/python"}
     other = change_site(app, tmp_path, **strange, conda="/opt/it's", conda_environment="a b", container="/a b.sif")
     assert render(other, tmp_path / "staged", PLAIN) is None
     for name, text in scripts(tmp_path / "staged").items():
@@ -312,9 +313,30 @@ def test_the_check_for_quotes_finds_what_is_not_quoted() -> None:
     assert unquoted('rm -rf $scratch\nrm "$a"\nb=$a\n[[ $a ]] && c') == ["rm -rf $scratch"]
 
 
-@pytest.mark.parametrize("path", ["$(reboot)", "/a`reboot`", '/a"; reboot; "', "/a\nreboot"])
-def test_a_path_of_the_site_that_is_none_is_rejected(app, tmp_path, path) -> None:
-    assert "in site.yml is not a path" in render(change_site(app, tmp_path, shared=path), tmp_path / "staged", PLAIN)
+PATHS = {
+    "~/course": "/home/of a learner/course",
+    "~": "/home/of a learner",
+    "$HOME/a (b); reboot": "/home/of a learner/a (b); reboot",
+    "/data/${USER}/*": "/data/ada/*",
+    '/$PROJECT/it\'s "here"': '/p1/it\'s "here"',
+    "/a/~/&$USER": "/a/~/&ada",
+}
+
+
+def test_a_path_of_the_site_has_its_variables_filled_in_and_nothing_else(app, tmp_path) -> None:
+    sites = [change_site(app, tmp_path / str(n), shared=path, data=path, copy=path) for n, path in enumerate(PATHS)]
+    given = []
+    for site in sites:
+        (site / "staged").mkdir()
+        given.append({"app": str(site), "staged": str(site / "staged"), "form": PLAIN})
+    assert ask_portal(app, given) == [None] * len(PATHS)
+    known = {"HOME": "/home/of a learner", "USER": "ada", "PROJECT": "p1"}
+    for site, expected in zip(sites, PATHS.values(), strict=True):
+        lines = [line for line in scripts(site / "staged")["script.sh"].splitlines() if "export COURSE_SHARED=" in line]
+        told = subprocess.run(["bash", "-c", f"{lines[0]}\nenv"], env=known, capture_output=True, text=True, check=True)
+        assert f"COURSE_SHARED={expected}\n" in told.stdout
+    unset = subprocess.run(["bash", "-c", lines[0]], env={}, capture_output=True, text=True, check=False)
+    assert unset.returncode and "USER: is not set on this node" in unset.stderr
 
 
 def test_the_page_of_a_session_quotes_all_it_shows(app, tmp_path) -> None:
