@@ -108,13 +108,17 @@ module CourseApp
 
     def initialize(path)
       @mistakes = []
-      root = YAML.parse(File.read(path, encoding: 'bom|utf-8'), filename: path)
+      text = File.read(path, encoding: 'bom|utf-8')
+      foreign = text.lines.index { |line| !line.valid_encoding? }
+      raise SiteMistake, "#{path}, line #{foreign + 1}, has letters that are not UTF-8." if foreign
+
+      root = YAML.parse(text, filename: path)
       given = root ? as_written(root.root) : {}
       raise SiteMistake, "#{path} should hold settings, one a line, such as `cluster: my_cluster`." unless given.is_a?(Hash)
 
       read(given)
     rescue Psych::SyntaxError => e
-      raise SiteMistake, "#{path}, line #{e.line}, is not YAML: #{[e.problem, e.context].compact.join(' ')}."
+      raise SiteMistake, "#{path} is not YAML from line #{e.line} on: #{[e.problem, e.context].compact.join(' ')}."
     rescue SystemCallError => e
       raise SiteMistake, "The settings of the course's app cannot be read: #{e.message}."
     end

@@ -209,19 +209,19 @@ def test_the_portal_shows_a_sentence_with_the_key_and_what_would_be_right(tmp_pa
 
 
 BROKEN = {
-    "ports: [1, 2\n": "/site.yml, line 1, is not YAML: did not find expected ',' or ']'",
-    "account: no\n\tports: 1\n": "/site.yml, line 2, is not YAML: ",
-    "listen: a: b\n": "/site.yml, line 1, is not YAML: mapping values are not allowed in this context.",
-    "- cluster\n": "/site.yml should hold settings, one a line, such as `cluster: my_cluster`.",
-    "account = no\n": "/site.yml should hold settings, one a line, such as `cluster: my_cluster`.",
-    b"portal: caf\xe9\n": "/site.yml, line 1, is not YAML: ",
+    "host: h\nports: [1, 2\n": " is not YAML from line 2 on: did not find expected ',' or ']' while parsing a flow",
+    "account: no\n\tports: 1\n": " is not YAML from line 1 on: found a tab character that violates indentation",
+    "host: h\n\nlisten: a: b\n": " is not YAML from line 3 on: mapping values are not allowed in this context.",
+    "- cluster\n": " should hold settings, one a line, such as `cluster: my_cluster`.",
+    "account = no\n": " should hold settings, one a line, such as `cluster: my_cluster`.",
+    b"host: h\ncopy: /caf\xe9\n": ", line 2, has letters that are not UTF-8.",
 }
 
 
 def test_a_file_that_is_no_yaml_is_named_with_the_line(tmp_path) -> None:
     found = apps(tmp_path, list(BROKEN))
     for text, app, message in zip(BROKEN, found, portal_shows(found, ["compute"] * len(found)), strict=True):
-        assert message is not None and message.startswith(f"{app}{BROKEN[text]}"), (text, message)
+        assert message is not None and message.startswith(f"{app}/site.yml{BROKEN[text]}"), (text, message)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path) -> None:
