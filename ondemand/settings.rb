@@ -141,6 +141,11 @@ module CourseApp
     [*site.fetch('modules').map { |name| load_line(Shellwords.escape(name)) }, *python_lines].join("\n")
   end
 
+  # Whether learners get the notebooks of the container's image. A folder of the node by that name is a different one.
+  def release_in_image?
+    site.fetch('environment') == 'container' && site.fetch('release') == SETTINGS.fetch('release').default
+  end
+
   def load_line(name)
     "module load #{name} || { echo \"The course: module #{name} did not load. Settings: modules, in site.yml.\"; exit 1; }"
   end

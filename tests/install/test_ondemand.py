@@ -408,7 +408,19 @@ def test_a_python_without_the_course_is_named(app, tmp_path) -> None:
     python.chmod(0o755)
     assert render(change_site(app, tmp_path, python=str(python)), tmp_path / "staged", PLAIN) is None
     done = run_here(tmp_path / "staged", tmp_path)
-    assert f"The course: this Python does not start, or lacks the course or JupyterLab: {python}\n" in done.stdout
+    assert "This Python has no course_utils and no jupyterlab.\n" in done.stdout
+    assert f"The course: this Python does not start, or lacks what it needs: {python}\n" in done.stdout
+
+
+def test_a_folder_of_the_node_does_not_hide_the_course_of_the_image(app, tmp_path) -> None:
+    given = {"environment": "container", "container": "/sw/course.sif"}
+    for release, bound in (("", False), ("/sw/course/current", True)):
+        other = change_site(app, tmp_path / release.replace("/", "_"), **given, release=release)
+        assert render(other, other / "staged", PLAIN) is None
+        (line,) = (
+            line for line in scripts(other / "staged")["script.sh"].splitlines() if line.startswith("for folder")
+        )
+        assert ("$course_release" in line) == bound and "$COURSE_SHARED" in line
 
 
 APPTAINER = """#!/bin/bash
@@ -457,7 +469,8 @@ def test_jupyterlab_starts_in_a_container_that_sees_what_it_needs_of_the_node(ap
             assert (session.copy / LESSON).exists() and session.connection["course_news"].startswith("2 new files")
         finally:
             for child in psutil.Process(job.pid).children(recursive=True):
-                child.terminate()
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.terminate()
     assert wait_until(lambda: not processes_of(session), 30)
 
 
