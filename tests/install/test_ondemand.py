@@ -381,7 +381,7 @@ def run_here(staged: Path, home: Path, **variables: str) -> subprocess.Completed
 
 
 NO_COURSE = """#!/bin/sh
-echo "$0 $*" >> "$PYTHONS"
+echo "$0 $*" | head -n 1 >> "$PYTHONS"
 """
 
 
