@@ -72,7 +72,7 @@ class ThisMachine:
             bar.refresh()
             over = launch_ranks.launcher_has_ended(folder) or folder.a_rank_has_ended()
             if over or time.monotonic() > deadline:
-                raise CourseError(failed_start_text(failed_start(folder)))
+                raise CourseError(failed_start_text(failed_start(folder, behind_links=bool(self.network))))
 
         return check
 

@@ -10,7 +10,13 @@ import pytest
 
 from course_utils.errors import CourseError
 from course_utils.ranks.processes import launch_ranks
-from course_utils.ranks.processes.failed_start import FailedStart, Obstacle, are_different, failed_start
+from course_utils.ranks.processes.failed_start import (
+    FailedStart,
+    Obstacle,
+    are_different,
+    failed_start,
+    failed_start_text,
+)
 from course_utils.ranks.processes.launch_ranks import ends_of, environment_of, launchers_mpi
 from course_utils.ranks.processes.open_mpi import OWN_LAUNCH, remove_own_launch
 from course_utils.ranks.processes.ranks_folder import RanksFolder
@@ -43,8 +49,8 @@ def obstacles(monkeypatch) -> list[Obstacle]:
 
     found: list[Obstacle] = []
 
-    def noted(folder: RanksFolder) -> FailedStart:
-        found.append((failed := failed_start(folder)).obstacle)
+    def noted(folder: RanksFolder, behind_links: bool) -> FailedStart:
+        found.append((failed := failed_start(folder, behind_links)).obstacle)
         return failed
 
     monkeypatch.setattr(launch_sites, "failed_start", noted)
@@ -93,6 +99,16 @@ def test_what_mpi4py_misses_is_named(launcher, obstacles, wrote, obstacle, advic
     launcher(f'#!/bin/sh\necho "{wrote}" >&2\nexit 1\n')
     assert advice in error_of_start()
     assert obstacles == [obstacle]
+
+
+def test_an_open_mpi_that_links_cut_off_from_its_launcher_is_named(launcher, tmp_path) -> None:
+    launcher("#!/bin/sh\n")
+    folder = RanksFolder(tmp_path)
+    (tmp_path / "ranks.log").write_text("[c1:31317] OPAL ERROR: Unreachable in file pmix3x_client.c at line 112\n")
+    (tmp_path / "facts.json").write_text('{"launcher": [1, null]}')
+    failed = failed_start(folder, behind_links=True)
+    assert failed.obstacle == Obstacle.BEHIND_LINKS and "Leave link, latency and slow out" in failed_start_text(failed)
+    assert failed_start(folder).obstacle == Obstacle.LAUNCHER_ENDED
 
 
 EACH_ALONE = """#!/bin/sh
