@@ -192,6 +192,23 @@ def test_the_courses_own_launcher_may_start_more_ranks_than_cores_and_for_root(l
     assert not OWN_LAUNCH.keys() & os.environ.keys() - {"OMPI_MCA_btl"}, "a learner's own mpiexec must not follow them"
 
 
+def test_the_courses_own_launcher_takes_no_orders_from_a_job_that_the_notebook_runs_in(
+    launcher, tmp_path, monkeypatch
+) -> None:
+    of_the_job = {
+        "SLURM_JOB_ID": "7",
+        "SLURM_NODELIST": "c[1-2]",
+        "PMIX_RANK": "0",
+        "PMI_FD": "9",
+        "PBS_NODEFILE": "/f",
+    }
+    for name, value in (of_the_job | {"SLURM_CONF": "/etc/slurm.conf", "CUDA_VISIBLE_DEVICES": "1"}).items():
+        monkeypatch.setenv(name, value)
+    environment = environment_of_launcher(launcher, tmp_path)
+    assert not of_the_job.keys() & environment.keys()
+    assert (environment["SLURM_CONF"], environment["CUDA_VISIBLE_DEVICES"]) == ("/etc/slurm.conf", "1")
+
+
 def test_jobs_of_slurm_and_what_a_learner_starts_on_a_rank_do_not_follow_them(four_ranks, tmp_path) -> None:
     assert not OWN_LAUNCH.keys() & environment_of(RanksFolder(tmp_path), 1).keys()
     assert not OWN_LAUNCH.keys() & set(four_ranks.run(lambda comm: list(os.environ)).results[0])

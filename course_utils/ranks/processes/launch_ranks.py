@@ -43,6 +43,8 @@ if not LINUX:  # a Mac's MPICH has no UCX; a Mac's name may resolve to nothing, 
         **{"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"},  # MPICH's libfabric, which calls it so on every system
         **{"HYDRA_IFACE": LOOPBACK, "MPICH_INTERFACE_HOSTNAME": "127.0.0.1"},  # its launcher, and its builds with ch3
     }
+_OF_A_JOB = re.compile(r"SLURM_(?!CONF$)|PBS_|LSB_|PMI2?_|PMIX_|PE_HOSTFILE$")
+"""What a batch system tells a job. Launchers would take the job's nodes, and wait for the batch system's answers."""
 _LAUNCHERS = {"Open MPI": r"Open MPI|OpenRTE|PRRTE", "MPICH": r"HYDRA|MPICH|Intel\(R\) MPI"}
 """What launchers call themselves."""
 _CONTROLLER = (
@@ -139,8 +141,9 @@ def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = No
         CourseError: no mpiexec, or the system cannot run it.
     """
     mpiexec = find_mpiexec()
+    inherited = {name: value for name, value in os.environ.items() if not _OF_A_JOB.match(name)}
     own = environment_of(folder, threads_per_rank(ranks))
-    environment = {**_WITHIN_THIS_MACHINE, **OWN_LAUNCH, **session_folder(folder.path), **os.environ, **own}
+    environment = {**_WITHIN_THIS_MACHINE, **OWN_LAUNCH, **session_folder(folder.path), **inherited, **own}
     environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
     environment.pop("MPI_LOCALNRANKS", None)
     if network:
