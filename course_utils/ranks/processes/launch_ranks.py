@@ -110,6 +110,29 @@ def _takes_forked_ranks(mpiexec: str) -> bool:
     return forking.can_fork() and (Path(mpiexec).name == GFORKER or launchers_mpi(mpiexec) == "Open MPI")
 
 
+@functools.cache
+def links_obstacle() -> str | None:
+    """Why ranks of this MPI cannot be nodes behind links, whatever the system allows; None where they can.
+
+    Source: Open MPI 4.1, ompi_info(1); its components `ext3x` and others use a PMIx library, `pmix3x` contains one.
+    """
+    mpiexec = find_mpiexec()
+    beside = Path(mpiexec).with_name("ompi_info")
+    ompi_info = str(beside) if beside.exists() else shutil.which("ompi_info")
+    if not ompi_info or launchers_mpi(mpiexec) != "Open MPI":
+        return None
+    try:
+        answer = subprocess.run([ompi_info, "--parsable"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if not re.search(r"^mca:pmix:pmix\dx:", answer.stdout, flags=re.MULTILINE):
+        return None
+    return (
+        "this Open MPI contains a PMIx of its own, with which ranks do not reach their launcher from a node. They do "
+        "with one that uses the library libpmix.so.2."
+    )
+
+
 def short_name(version: str) -> str:
     """Name and version out of what an MPI library says of itself."""
     match = re.search(r"(MPICH|Open MPI|Intel\(R\) MPI)\D*([\d.]+)", version)
