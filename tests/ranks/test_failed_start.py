@@ -112,18 +112,21 @@ def test_an_open_mpi_that_links_cut_off_from_its_launcher_is_named(launcher, tmp
 
 
 @pytest.mark.parametrize(
-    ("mpiexec", "component", "is_obstacle"),
+    ("mpiexec", "library", "component", "is_obstacle"),
     [
-        ("mpiexec (OpenRTE) 4.1.5", "pmix3x", True),
-        ("mpiexec (OpenRTE) 4.1.4", "ext3x", False),
-        ("mpiexec (Open MPI) 5.0.6", "", False),
-        ("HYDRA build details:", "pmix3x", False),
+        ("mpiexec (OpenRTE) 4.1.5", "Open MPI 4.1.5", "pmix3x", True),
+        ("mpiexec (OpenRTE) 4.1.4", "Open MPI 4.1.4", "ext3x", False),
+        ("mpiexec (Open MPI) 5.0.11", "Open MPI 5.0.11", "", True),
+        ("HYDRA build details:", "MPICH 5.0.2", "pmix3x", False),
     ],
 )
-def test_an_open_mpi_with_its_own_pmix_has_no_links(launcher, tmp_path, mpiexec, component, is_obstacle) -> None:
+def test_an_open_mpi_whose_pmix_cannot_be_called_has_no_links(
+    launcher, tmp_path, monkeypatch, mpiexec, library, component, is_obstacle
+) -> None:
     launcher(f"#!/bin/sh\necho '{mpiexec}'\n")
     (tmp_path / "ompi_info").write_text(f"#!/bin/sh\necho 'mca:pmix:{component}:version:'\n")
     (tmp_path / "ompi_info").chmod(0o755)
+    monkeypatch.setattr(launch_ranks, "mpi_library", lambda: library)
     launch_ranks.links_obstacle.cache_clear()
     reason = launch_ranks.links_obstacle()
     launch_ranks.links_obstacle.cache_clear()

@@ -9,9 +9,11 @@ MPI opens its sockets when it is imported, afterwards: in the node's network, wh
 
 import contextlib
 import ctypes
+import importlib
 import os
 import sys
 
+import mpi4py
 import zmq
 from ipyparallel.engine import app
 
@@ -40,13 +42,15 @@ def start_messengers() -> None:
 def meet_launcher() -> None:
     """Connect to Open MPI's launcher, which listens in the machine's network: MPI goes on with the same connection.
 
-    Open MPI's ranks talk to it over PMIx. MPICH's have inherited a socket. Where PMIx's library is a part of Open MPI
-    and cannot be called, there is nothing to be done here, and MPI does not start.
+    Open MPI's ranks talk to it over PMIx; MPICH's have inherited a socket. MPI's library is loaded first, and not
+    started: it brings its own PMIx, which need not be the system's.
 
     Source: PMIx Standard 4.1, `PMIx_Init`: each further call of it counts, and does nothing else.
     """
     if "PMIX_RANK" not in os.environ:
         return
+    mpi4py.rc.initialize = False  # the engine starts it
+    importlib.import_module("mpi4py.MPI")
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(_PMIX).PMIx_Init(ctypes.create_string_buffer(_BYTES_OF_A_PMIX_PROCESS), None, ctypes.c_size_t(0))
 

@@ -114,18 +114,21 @@ def _takes_forked_ranks(mpiexec: str) -> bool:
 def links_obstacle() -> str | None:
     """Why ranks of this MPI cannot be nodes behind links, whatever the system allows; None where they can.
 
-    Source: Open MPI 4.1, ompi_info(1); its components `ext3x` and others use a PMIx library, `pmix3x` contains one.
+    Source: Open MPI 4.1, ompi_info(1). Its components `ext3x` and others use a library of PMIx; `pmix3x` contains one.
     """
     mpiexec = find_mpiexec()
+    if launchers_mpi(mpiexec) != "Open MPI":
+        return None
+    if (version := re.match(r"Open MPI (\d+)", mpi_library())) and int(version[1]) > 4:
+        return f"with {mpi_library()} ranks do not reach their launcher from a node. They do with Open MPI 4 and MPICH."
     beside = Path(mpiexec).with_name("ompi_info")
     ompi_info = str(beside) if beside.exists() else shutil.which("ompi_info")
-    if not ompi_info or launchers_mpi(mpiexec) != "Open MPI":
-        return None
     try:
-        answer = subprocess.run([ompi_info, "--parsable"], capture_output=True, text=True, timeout=60, check=False)
+        asked = [ompi_info or "ompi_info", "--parsable"]
+        components = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if not re.search(r"^mca:pmix:pmix\dx:", answer.stdout, flags=re.MULTILINE):
+    if not re.search(r"^mca:pmix:pmix\dx:", components, flags=re.MULTILINE):
         return None
     return (
         "this Open MPI contains a PMIx of its own, with which ranks do not reach their launcher from a node. They do "

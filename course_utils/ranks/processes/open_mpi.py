@@ -19,8 +19,7 @@ OWN_LAUNCH = {
     # Behind links the ranks of every user are started by a root, the one of their own namespace.
     **dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1"),
     **dict.fromkeys(("PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"), "1"),
-    **{"OMPI_MCA_oob_tcp_if_include": "lo", "PRTE_MCA_prte_if_include": "lo"},
-    "OMPI_MCA_oob_tcp_disable_ipv6_family": "1",
+    "OMPI_MCA_oob_tcp_if_include": "lo",
     "OMPI_MCA_btl": "self,vader",  # no sockets either
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",  # a system call that containers and boxes forbid
 }
