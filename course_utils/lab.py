@@ -72,11 +72,11 @@ def bring_up_to_date(copy: Path) -> None:
     try:
         news = learners_copy.update(ROOT, copy)
     except CourseError as error:
-        raise CourseError(f"{error} For example: `make lab COPY=~/course-copy`.") from None
+        raise CourseError(f"{error} For example: `export COURSE_COPY=~/course-copy`.") from None
     except OSError as error:
         raise CourseError(
             f"{copy} could not be brought up to date ({error.strerror}); its files are as they were. Make room, or "
-            f"choose a different folder: `make lab COPY=FOLDER`."
+            f"choose a different folder: `export {settings.COPY.name}=FOLDER`."
         ) from None
     print(f"Your copy of the course is {copy}: {news.line()}.", flush=True)
 

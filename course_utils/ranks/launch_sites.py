@@ -9,6 +9,7 @@ from course_utils.errors import CourseError
 from course_utils.machine import allowed_cores
 from course_utils.ranks.links.network import EmulatedNetwork, possible_network
 from course_utils.ranks.processes import launch_ranks
+from course_utils.ranks.processes.failed_start import failed_start, failed_start_text, unrelated_processes_text
 from course_utils.ranks.processes.process_control import LocalRanks, ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder, shared_root
 from course_utils.ranks.slurm import batch_job, job_startup
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from course_utils.progress_bar import ProgressBar
 
 START_SECONDS = 90.0
-_PROCESS_CHECK_SECONDS = 0.5
-"""Between two looks at the processes of the whole machine, which take some milliseconds."""
 
 
 class LaunchSite(Protocol):
@@ -67,18 +66,13 @@ class ThisMachine:
         launch_ranks.launch(folder, self.ranks, self.network)
 
     def startup_check(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
-        checked_at = time.monotonic()
-        deadline = checked_at + START_SECONDS
+        deadline = time.monotonic() + START_SECONDS
 
         def check() -> None:
-            nonlocal checked_at
             bar.refresh()
-            over = time.monotonic() > deadline or folder.a_rank_has_ended()
-            if not over and time.monotonic() - checked_at > _PROCESS_CHECK_SECONDS:
-                checked_at = time.monotonic()
-                over = not folder.processes()
-            if over:
-                raise CourseError(f"The ranks did not start. What they wrote:\n{launch_ranks.log_of(folder)}")
+            over = launch_ranks.launcher_has_ended(folder) or folder.a_rank_has_ended()
+            if over or time.monotonic() > deadline:
+                raise CourseError(failed_start_text(failed_start(folder)))
 
         return check
 
@@ -90,10 +84,7 @@ class ThisMachine:
         )
 
     def unrelated_processes_text(self) -> str:
-        return (
-            f"{count(self.ranks, 'process')} started, but they do not know of each other, because the mpiexec "
-            "that started them does not belong to mpi4py's MPI. `course doctor` names both."
-        )
+        return unrelated_processes_text(self.ranks)
 
     def description(self, introduced: list[dict]) -> str:
         links = f", {self.network}" if self.network else ""

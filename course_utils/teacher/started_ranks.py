@@ -15,7 +15,8 @@ import time
 from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import GIB, memory_bytes, memory_left, threads_per_rank
-from course_utils.ranks.processes.launch_ranks import find_mpiexec
+from course_utils.ranks.processes.launch_ranks import ends_of, find_mpiexec
+from course_utils.ranks.processes.open_mpi import OWN_LAUNCH
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
 from course_utils.system import bind_in
 from course_utils.teacher import hiding
@@ -142,6 +143,7 @@ class StartedRanks:
             "UCX_LOG_LEVEL": "fatal",
             "UCX_TLS": "posix,self",
             "GLOO_SOCKET_IFNAME": "lo",
+            **OWN_LAUNCH,
             **kept,
             **dict.fromkeys(threads, str(threads_per_rank(self._number))),
             MARK: HOME if self._boxed else str(path),
@@ -175,9 +177,9 @@ class StartedRanks:
         self.lines = [found[rank] for rank in range(self._number)]
 
     def _written(self) -> str:
-        """The last lines that the ranks wrote."""
+        """The first and the last lines that mpiexec and the ranks wrote."""
         log = os.pread(self._log, 1 << 16, 0).partition(b"\0")[0].decode(errors="replace")
-        return "\n".join(log.splitlines()[-5:])
+        return "\n".join(ends_of(log))
 
 
 def start_ranks(number: int, since: str, boxed: bool) -> StartedRanks:

@@ -160,13 +160,14 @@ def test_the_command_course_knows_what_is_named(document) -> None:
 
 
 def test_the_plain_commands_name_modules_and_extras_that_exist() -> None:
-    lines = re.findall(r"^ {6}(\S+ -m .*)$", text_of("docs/install.md"), flags=re.MULTILINE)
+    without_make = text_of("docs/install.md").partition("## Without make\n")[2]
+    lines = re.findall(r"^ {6}(\S+ -m .*)$", without_make, flags=re.MULTILINE)
     commands = [shlex.split(line) for line in lines]
     modules = [command[command.index("-m") + 1] for command in commands]
     assert modules == ["venv", "pip", "course_utils.lab", "pip"]
     assert commands[1][-4:] == ["-c", "constraints.txt", "-e", ".[mpi,dev]"]
     index = commands[3][commands[3].index("--index-url") + 1]
-    assert f"{index.removesuffix('cpu')}$build" in text_of("tools/set-up"), "the index from which make takes its builds"
+    assert f"{index.removesuffix('cpu')}$build" in text_of("tools/packages.sh"), "where make takes its builds from"
     assert commands[3][-4:] == ["-c", "constraints.txt", "torch", "torchvision"]
 
 

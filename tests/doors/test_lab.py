@@ -170,7 +170,7 @@ def test_a_folder_that_can_be_no_copy_is_named(opened, tmp_path, capsys) -> None
     assert lab.main(["--copy", str(tmp_path / "file")]) == 2
     assert opened == []
     clone, file = capsys.readouterr().err.splitlines()
-    assert f"{ROOT} is a clone of the course" in clone and "COPY=" in clone
+    assert f"{ROOT} is a clone of the course" in clone and "export COURSE_COPY=" in clone
     assert f"{tmp_path / 'file'} could not be brought up to date" in file
 
 

@@ -43,6 +43,8 @@ EXCEPTIONS = {
     "course_utils/ranks/links/network.py: mount": "unshare's words",
     "course_utils/ranks/links/network.py: unshare": "unshare's words",
     "course_utils/ranks/processes/launch_ranks.py: Address already in use": "the system's words",
+    "course_utils/ranks/processes/launch_ranks.py: IPController": "ipyparallel's words",
+    "course_utils/ranks/processes/launch_ranks.py: Open MPI": "what MPI libraries call themselves",
     "course_utils/ranks/slurm/batch_job.py: timed out": "scontrol's words",
     "course_utils/ranks/slurm/remote_ranks.py: Out Of Memory": "Slurm's words",
     "course_utils/system.py: kill": "a counter of the kernel",

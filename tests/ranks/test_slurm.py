@@ -229,9 +229,7 @@ def test_a_notebook_that_is_gone_takes_its_job_with_it(slurm) -> None:
 def test_what_slurm_rejects_is_told_in_its_own_words(slurm) -> None:
     with pytest.raises(CourseError, match="Slurm rejected the job: .*invalid partition"):
         course.start(2, where="slurm", partition="nowhere")
-    with pytest.raises(
-        CourseError, match=r"did not start\. Slurm's job \d+ asks for more nodes, .* \(PartitionConfig"
-    ):
+    with pytest.raises(CourseError, match=r"did not start\. Slurm's job \d+ asks for more nodes, .* \(PartitionConfig"):
         course.start(200, where="slurm", nodes=2)
 
 

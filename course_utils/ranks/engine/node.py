@@ -7,6 +7,8 @@ received by ZeroMQ's own threads; they are started first, and so stay in the mac
 MPI opens its sockets when it is imported, afterwards: in the node's network, which leads to the other nodes alone.
 """
 
+import contextlib
+import ctypes
 import os
 import sys
 
@@ -14,6 +16,9 @@ import zmq
 from ipyparallel.engine import app
 
 from course_utils.system import enter_namespace
+
+_PMIX = "libpmix.so.2"
+_BYTES_OF_A_PMIX_PROCESS = 256 + 4  # pmix_proc_t: a name and a number
 
 
 def start_messengers() -> None:
@@ -32,6 +37,20 @@ def start_messengers() -> None:
     app.Heart = NodeHeart
 
 
+def meet_launcher() -> None:
+    """Connect to Open MPI's launcher, which listens in the machine's network: MPI goes on with the same connection.
+
+    Open MPI's ranks talk to it over PMIx. MPICH's have inherited a socket. Where PMIx's library is a part of Open MPI
+    and cannot be called, there is nothing to be done here, and MPI does not start.
+
+    Source: PMIx Standard 4.1, `PMIx_Init`: each further call of it counts, and does nothing else.
+    """
+    if "PMIX_RANK" not in os.environ:
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(_PMIX).PMIx_Init(ctypes.create_string_buffer(_BYTES_OF_A_PMIX_PROCESS), None, ctypes.c_size_t(0))
+
+
 def enter(node: str) -> None:
     """Move this thread into the network that `node`, a file, stands for.
 
@@ -48,6 +67,7 @@ def enter(node: str) -> None:
 def main(folder: str, node: str) -> None:
     """Be the engine of the ranks' folder, in that node."""
     start_messengers()
+    meet_launcher()
     enter(node)
     from course_utils.ranks.engine import engine  # starts MPI
 

@@ -11,6 +11,7 @@ from mpi4py import MPI
 
 from course_utils import settings
 from course_utils.ranks.engine.interrupts import on_interrupt, print_threads_error
+from course_utils.ranks.processes.open_mpi import remove_own_launch
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.processes.standing_questions import answer_questions
 from course_utils.trace.activity import ActivityFile
@@ -103,6 +104,7 @@ def join(folder: RanksFolder, activity: Path | int) -> RankProcess:
     plain = MPI.COMM_WORLD
     recorder.rank, recorder.activity = plain.rank, ActivityFile(activity)
     os.environ[settings.RANK.name] = str(plain.rank)
+    remove_own_launch(os.environ)
     communicators = Communicators(plain)
     world, direct = TracedComm(communicators.get(plain.size, 0)), DirectWorld(plain.Dup())
     _joined = RankProcess(world, communicators, folder, direct)

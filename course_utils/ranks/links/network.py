@@ -230,6 +230,7 @@ def environment() -> dict[str, str]:
         "FI_TCP_IFACE": "eth0",
         "OMPI_MCA_btl": "tcp,self",
         "OMPI_MCA_pml": "ob1",
+        "OMPI_MCA_osc": "^sm",
         "OMPI_MCA_btl_tcp_if_include": "eth0",
         "GLOO_SOCKET_IFNAME": "eth0",
         "NCCL_NET": "Socket",

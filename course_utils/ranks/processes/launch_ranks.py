@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,12 +22,17 @@ from course_utils.ranks.links.network import environment as network_environment
 from course_utils.ranks.processes import fork_line, forking
 from course_utils.ranks.processes.detached import start_detached
 from course_utils.ranks.processes.exit_status import SHELL
+from course_utils.ranks.processes.open_mpi import OWN_LAUNCH, session_folder
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
-from course_utils.system import LINUX, LOOPBACK, memory_kills
+from course_utils.system import LINUX, LOOPBACK, memory_kills, started_at
 
 MAX_RANKS_PER_CORE = 8
+GFORKER = "mpiexec.gforker"
+"""MPICH's launcher that forks."""
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _LEAST_ROOM = 1 << 16  # bytes
+_FIRST_LINES, _LAST_LINES = 8, 6  # of a log, where all of it would be too much
+_CONTROLLERS_CHATTER = "[IPController] heartbeat::"  # of every start
 _AS_MODULE = ("-P", "-m")  # from the checkout of this notebook, whatever course lies in the folder at hand
 _WITHIN_THIS_MACHINE = {
     "UCX_TLS": "posix,self",  # no sockets, so nobody can listen in
@@ -37,6 +43,8 @@ if not LINUX:  # a Mac's MPICH has no UCX; a Mac's name may resolve to nothing, 
         **{"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"},  # MPICH's libfabric, which calls it so on every system
         **{"HYDRA_IFACE": LOOPBACK, "MPICH_INTERFACE_HOSTNAME": "127.0.0.1"},  # its launcher, and its builds with ch3
     }
+_LAUNCHERS = {"Open MPI": r"Open MPI|OpenRTE|PRRTE", "MPICH": r"HYDRA|MPICH|Intel\(R\) MPI"}
+"""What launchers call themselves."""
 _CONTROLLER = (
     "--nodb",  # nothing asks for the results of old tasks, and keeping them slows the controller down
     "--HeartMonitor.period=100",  # an engine is registered after two beats …
@@ -53,12 +61,17 @@ def find_mpiexec() -> str:
     MPICH's gforker starts its ranks with plain forks and talks to them through pipes: it opens no port.
 
     Raises:
-        CourseError: there is none.
+        CourseError: there is none, or what $COURSE_MPIEXEC names cannot be run.
     """
     if chosen := settings.MPIEXEC.value():
-        return chosen
+        if found := shutil.which(chosen):
+            return found
+        raise CourseError(
+            f"{settings.MPIEXEC.name}={chosen} names no program that you can run here. Does the file exist, and may "
+            "you execute it? Without this variable the course looks for an mpiexec itself."
+        )
     beside = Path(ranks_python()).parent
-    for name in ("mpiexec.gforker", "mpiexec"):
+    for name in (GFORKER, "mpiexec"):
         if os.access(beside / name, os.X_OK):
             return str(beside / name)
     if found := shutil.which("mpiexec"):
@@ -76,6 +89,23 @@ def mpi_library() -> str:
     if answer.returncode:
         raise CourseError(f"mpi4py finds no MPI library: {answer.stderr.strip().splitlines()[-1]}")
     return short_name(answer.stdout)
+
+
+def launchers_mpi(mpiexec: str) -> str:
+    """The MPI that a launcher belongs to, "Open MPI" or "MPICH", as which those made from it count; "" if unknown."""
+    if Path(mpiexec).name == GFORKER:
+        return "MPICH"
+    try:
+        asked = [mpiexec, "--version"]
+        answer = subprocess.run(asked, capture_output=True, text=True, errors="replace", timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return next((mpi for mpi, words in _LAUNCHERS.items() if re.search(words, answer.stdout)), "")
+
+
+def _takes_forked_ranks(mpiexec: str) -> bool:
+    """Whether a rank may be forked from a server, and not by its launcher, to which it gets by PMI_FD or by PMIx."""
+    return forking.can_fork() and (Path(mpiexec).name == GFORKER or launchers_mpi(mpiexec) == "Open MPI")
 
 
 def short_name(version: str) -> str:
@@ -106,16 +136,17 @@ def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = No
     With a network, each rank goes into a node of its own before it joins MPI; the rest stays where the notebook is.
 
     Raises:
-        CourseError: no mpiexec.
+        CourseError: no mpiexec, or the system cannot run it.
     """
     mpiexec = find_mpiexec()
-    environment = {**_WITHIN_THIS_MACHINE, **os.environ, **environment_of(folder, threads_per_rank(ranks))}
+    own = environment_of(folder, threads_per_rank(ranks))
+    environment = {**_WITHIN_THIS_MACHINE, **OWN_LAUNCH, **session_folder(folder.path), **os.environ, **own}
     environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
     environment.pop("MPI_LOCALNRANKS", None)
     if network:
         environment |= network_environment()
     module = "course_utils.ranks.engine.node" if network else "course_utils.ranks.engine.engine"
-    server = forking.fork_server() if Path(mpiexec).name == "mpiexec.gforker" else None
+    server = forking.fork_server() if _takes_forked_ranks(mpiexec) else None
     interpreter = [ranks_python(), *(["-I", "-S", fork_line.__file__, str(server.path)] if server else _AS_MODULE)]
     rank = ["/bin/sh", "-c", SHELL, "rank", str(folder.path), *interpreter, module, str(folder.path)]
     nodes = folder.path / "nodes"
@@ -123,7 +154,25 @@ def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = No
     folder.write_facts(memory_kills=memory_kills())
     launch_controller(folder, environment, server=server)
     command = behind_links(network, nodes, mpiexec, rank) if network else [mpiexec, "-n", str(ranks), *rank]
-    start_detached(command, environment, folder.path / "ranks.log")
+    try:
+        process = start_detached(command, environment, folder.path / "ranks.log")
+    except OSError as error:
+        raise CourseError(f"{mpiexec}, which is to start the ranks, cannot be run ({error.strerror}).") from None
+    folder.write_facts(launcher=[process.pid, started_at(process.pid)])
+
+
+def launcher_has_ended(folder: RanksFolder) -> bool:
+    """Has what `launch` has started come to its end? No rank lives longer, or can still come."""
+    pid, start = folder.facts().get("launcher", (0, None))
+    return bool(pid) and (start is None or started_at(pid) != start)
+
+
+def wait_for_launcher(folder: RanksFolder, seconds: float) -> bool:
+    """Wait for the launcher's end, for it may still have something to say; whether it has come."""
+    deadline = time.monotonic() + seconds
+    while not (ended := launcher_has_ended(folder)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return ended
 
 
 def environment_of(folder: RanksFolder, threads: int) -> dict[str, str]:
@@ -174,13 +223,24 @@ def is_port_taken(folder: RanksFolder) -> bool:
     return log.exists() and "Address already in use" in log.read_text(errors="replace")
 
 
+def ranks_log(folder: RanksFolder) -> str:
+    """What launcher and ranks wrote."""
+    file = folder.path / "ranks.log"
+    return file.read_text(errors="replace") if file.exists() else ""
+
+
 def log_of(folder: RanksFolder) -> str:
-    """The last lines that controller and ranks wrote: why a start failed."""
-    lines: list[str] = []
-    for name in ("controller", "ranks"):
-        file = folder.path / f"{name}.log"
-        if file.exists():
-            lines += file.read_text(errors="replace").splitlines()[-5:]
+    """The first and the last lines that controller, launcher and ranks wrote: why a start failed."""
+    file = folder.path / "controller.log"
+    texts = [file.read_text(errors="replace") if file.exists() else "", ranks_log(folder)]
+    lines = [line for text in texts for line in ends_of(text)]
     if shutil.disk_usage(folder.path).free < _LEAST_ROOM:
         lines.append(f"{folder.path.parent} is full. Make room, or set COURSE_RUNTIME to a folder elsewhere.")
     return "\n".join(lines)
+
+
+def ends_of(log: str) -> list[str]:
+    """The first lines of a log, in which launchers say what is wrong, and its last, as in Python's tracebacks."""
+    lines = [line for line in log.splitlines() if line.strip(" -=*") and _CONTROLLERS_CHATTER not in line]
+    few = len(lines) <= _FIRST_LINES + _LAST_LINES
+    return lines if few else [*lines[:_FIRST_LINES], "…", *lines[-_LAST_LINES:]]
