@@ -21,6 +21,7 @@ from course_utils.ranks.processes.launch_ranks import environment_of, launch_con
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.slurm.addresses import address, ports
 from course_utils.ranks.slurm.hub import hub_file
+from course_utils.ranks.slurm.job_environment import environment_for_new_job
 from course_utils.ranks.slurm.job_names import name_options
 from course_utils.ranks.slurm.job_sentences import rejection_text, silence_text
 from course_utils.ranks.slurm.node_trial import trial_lines
@@ -143,19 +144,6 @@ def unrelated_processes_text(ranks: int) -> str:
         f"the same language (--mpi={mpi_plugin()}). `srun --mpi=list` lists what there is. `export COURSE_SRUN_MPI=…` "
         "before JupyterLab starts chooses a different one."
     )
-
-
-def environment_for_new_job(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what Slurm told the job that this process may itself run in, and without its folders.
-
-    srun reads such variables as orders: the memory or the cores of this job would contradict those of the new one.
-    Folders for scratch files and sockets, such as $TMPDIR, may be this node's alone. What a learner or a site says to
-    sbatch (SBATCH_ACCOUNT, SBATCH_PARTITION, …) stays.
-
-    Source: Slurm's sbatch(1) and srun(1), input environment variables.
-    """
-    inherited = re.compile(r"(SLURM|SRUN|JUPYTER)_|SBATCH_(CPU|MEM)_BIND|(TMPDIR|COURSE_RUNTIME)$")
-    return {name: value for name, value in environment.items() if name == "SLURM_CONF" or not inherited.match(name)}
 
 
 def launch(folder: RanksFolder, job: Job) -> None:

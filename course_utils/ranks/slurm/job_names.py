@@ -7,7 +7,7 @@ from course_utils.syllabus import LESSONS, lesson_of
 
 
 def name_options(environment: Mapping[str, str]) -> list[str]:
-    """The name and the comment by which a centre counts jobs of the course: "course-13" for one of lesson 13's.
+    """The name and the comment by which a centre counts jobs of the course: "course-NN" for a notebook of that lesson.
 
     The name that a learner or a site has chosen for all jobs stays.
     """

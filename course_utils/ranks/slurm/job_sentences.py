@@ -4,10 +4,11 @@ import re
 import signal
 from collections.abc import Sequence
 
+from course_utils.ranks.slurm.cluster_state import ClusterHealth, ClusterState
 from course_utils.ranks.slurm.job_status import UNANSWERED, EndCause, JobEnd, JobStatus
 from course_utils.ranks.slurm.node_trial import NodeFinding, NodeTrouble
 from course_utils.ranks.slurm.slurm_commands import Silence, SlurmAnswer
-from course_utils.words import join, ranks_in_words
+from course_utils.words import count, join, ranks_in_words
 
 MORE_MEMORY = '`course.start(…, memory="64G")` asks for more on each node'
 _SHARED = "`export COURSE_SHARED=…`, before JupyterLab starts, names a folder that all nodes share"
@@ -73,9 +74,38 @@ _REJECTED_FOR = {
 
 def rejection_text(answer: SlurmAnswer) -> str:
     """What sbatch has written against a job, and what to do about it."""
+    words, remedy = rejection_clauses(answer)
+    return f"Slurm rejected the job: {words}{f' {remedy}.' if remedy else ''}"
+
+
+def rejection_clauses(answer: SlurmAnswer) -> tuple[str, str]:
+    """What sbatch has written against a job, in sentences; and what to do, "" where that is not known."""
     words = " ".join(line.rstrip(".") + "." for line in (answer.words or answer.output).splitlines() if line.strip())
     remedy = next((text for pattern, text in _REJECTED_FOR.items() if re.search(pattern, words)), "")
-    return f"Slurm rejected the job: {words or 'it gives no reason.'}{f' {remedy}.' if remedy else ''}"
+    return words or "it gives no reason.", remedy
+
+
+# --- whether Slurm takes jobs ---------------------------------------------------------------------------------------
+
+
+def cluster_text(state: ClusterState) -> tuple[str, str]:
+    """What the doctor says of Slurm, and what to do; both end without a full stop."""
+    match state.health:
+        case ClusterHealth.SILENT if state.answer.silence:
+            return silence_clauses(state.answer.silence, state.answer.words, "sinfo")
+        case ClusterHealth.SILENT:
+            return f"sinfo fails: {' '.join(state.answer.words.split()).rstrip('.')}", "Ask your centre's staff"
+        case ClusterHealth.NO_PARTITION:
+            states = ", ".join(f"{name} is {found}" for name, found in state.closed)
+            return f"no partition starts jobs now{f': {states}' if states else ''}", "Ask your centre's staff"
+        case ClusterHealth.NO_NODE:
+            reasons = _reasons([(node.name, node.reason) for node in state.nodes])
+            return f"no node is up: {reasons}", "`sinfo -R` tells since when. Ask your centre's staff"
+        case ClusterHealth.REJECTS:
+            words, remedy = rejection_clauses(state.answer)
+            return f"{state.version} rejects every job: {words.rstrip('.')}", remedy
+    up = f"{state.nodes_up} of {count(len(state.nodes), 'node')} up"
+    return f"{state.version} takes jobs, {up}, in {join(state.open)}", ""
 
 
 # --- a job waits -----------------------------------------------------------------------------------------------------

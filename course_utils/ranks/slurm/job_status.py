@@ -248,16 +248,17 @@ def nodes_down(nodes: str) -> tuple[tuple[str, str], ...]:
     """(name, reason) of each of these nodes that is down now, and the reason that is written down for it."""
     if not nodes:
         return ()
-    listed = _node_states("--nodes", nodes)
+    listed = node_states("--nodes", nodes)
     return tuple((node.name, node.reason) for node in listed if node.is_down)
 
 
 def nodes_of(partition: str) -> list[NodeState]:
     """The nodes of a partition, or of several with commas between; empty where nobody answers."""
-    return _node_states("--partition", partition)
+    return node_states("--partition", partition)
 
 
-def _node_states(option: str, value: str) -> list[NodeState]:
+def node_states(option: str, value: str) -> list[NodeState]:
+    """The nodes that `sinfo` lists with this option, each once; empty where nobody answers."""
     answer = ask_slurm("sinfo", "--noheader", "--Node", f"{option}={value}", "--format=%N|%T|%E")
     rows = [line.strip().split("|", 2) for line in answer.output.splitlines() if line.count("|") >= 2]
     found = {name: NodeState(name, state, "" if reason == "none" else reason) for name, state, reason in rows}
