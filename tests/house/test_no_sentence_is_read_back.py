@@ -50,6 +50,7 @@ EXCEPTIONS = {
     "course_utils/ranks/slurm/slurm_commands.py: authentication error": "munge's words",
     "course_utils/ranks/slurm/slurm_commands.py: configuration source": "sinfo's words",
     "course_utils/ranks/slurm/slurm_commands.py: timed out": "sinfo's words",
+    "course_utils/ranks/slurm/batch_job.py: Open MPI": "what MPI libraries call themselves",
     "course_utils/ranks/slurm/remote_ranks.py: Out Of Memory": "Slurm's words",
     "course_utils/system.py: kill": "a counter of the kernel",
     "course_utils/system.py: oom": "a counter of the kernel",

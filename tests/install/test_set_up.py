@@ -37,7 +37,9 @@ case "$*" in
 esac
 env | grep -E '^(PIP|UV|PYTHON)[A-Z_]*=' | sort >"$ASKED.environment"
 case "$*" in
-*"-r .venv/requirements.txt"*) named=" ($(grep -c hash= .venv/requirements.txt): $(grep -o '^[a-z0-9]*' .venv/requirements.txt | paste -sd ' ' -))" ;;
+*"-r .venv/requirements.txt"*)
+    named=$(grep -o '^[a-z0-9]*' .venv/requirements.txt | paste -sd ' ' -)
+    named=" ($(grep -c hash= .venv/requirements.txt): $named)" ;;
 esac
 echo "${0##*/} $*$named" >>"$ASKED"
 """

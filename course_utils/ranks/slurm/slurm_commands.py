@@ -34,7 +34,9 @@ _WORDS = {
     Silence.CONFIGURATION: re.compile(
         r"configuration source|cannot stat file|control machine address|getaddrinfo\(\) failed"
     ),
-    Silence.CONTROLLER: re.compile(r"[Uu]nable to contact slurm controller|timed out|Connection refused|Zero Bytes|standby"),
+    Silence.CONTROLLER: re.compile(
+        r"[Uu]nable to contact slurm controller|timed out|Connection refused|Zero Bytes|standby"
+    ),
 }
 """What commands write to standard error; the first that fits is the cause."""
 _PREFIX = re.compile(r"^(\w+: )?((fatal|error): )?(Batch job submission failed: |allocation failure: )?")
