@@ -277,7 +277,7 @@ def test_an_interface_that_nodes_do_not_have_is_named(nodes_apart, monkeypatch) 
 def test_a_job_for_which_there_is_no_place_is_given_up_and_the_doctor_agrees(
     slurm, change, back, words, health
 ) -> None:
-    assert cluster_state().health is ClusterHealth.TAKES_JOBS
+    assert wait_until(lambda: cluster_state().health is ClusterHealth.TAKES_JOBS, 30)
     slurm.call("scontrol", "update", *change)
     try:
         assert cluster_state().health == health
@@ -285,7 +285,7 @@ def test_a_job_for_which_there_is_no_place_is_given_up_and_the_doctor_agrees(
             course.start(2, where="slurm", nodes=2)
     finally:
         slurm.call("scontrol", "update", *back)
-    assert cluster_state().health is ClusterHealth.TAKES_JOBS
+    assert wait_until(lambda: set(slurm.states().values()) == {"idle"}, 30)
 
 
 @pytest.mark.timeout(120)
