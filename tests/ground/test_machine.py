@@ -1,5 +1,6 @@
 """What the doctor reads of a machine, on machines made of files."""
 
+import contextlib
 import errno
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 
 import course_utils as course
 from course_utils import diagnosis, smoke_tests, system
+from course_utils.errors import CourseError
 from course_utils.machine import gpus, memory_bytes, memory_left
 from course_utils.ranks import launch_sites
 from course_utils.ranks.start import current
@@ -203,6 +205,26 @@ def test_without_a_sandbox_the_line_on_grading_says_what_is_left(monkeypatch, ro
     assert not found.well and not found.needed and how in found.found and "apt install bubblewrap" in found.found
     monkeypatch.setattr(diagnosis.sandbox, "obstacle", lambda: None)
     assert of("grading").well
+
+
+def test_a_sweep_is_advised_only_if_ranks_were_left_behind(monkeypatch) -> None:
+    @contextlib.contextmanager
+    def no_ranks():
+        raise CourseError("The ranks did not start.")
+        yield
+
+    monkeypatch.setattr(smoke_tests, "two_ranks", no_ranks)
+    [found] = diagnosis._ranks()
+    assert not found.well and not found.remedy and found.values == {"processes_left_behind": 0}
+    monkeypatch.setattr(diagnosis, "_left_behind", lambda: 3)
+    [found] = diagnosis._ranks()
+    assert "`course sweep`" in found.remedy and found.command == "course sweep"
+
+
+def test_who_may_not_write_to_a_release_is_not_told_to_set_it_up(monkeypatch) -> None:
+    monkeypatch.setattr(diagnosis, "may_write", lambda: False)
+    text, command = diagnosis._set_up("installs them")
+    assert text.startswith(f"Ask whoever installed {ROOT}") and not command
 
 
 def test_no_mpiexec_is_a_line_and_no_error(monkeypatch) -> None:
