@@ -113,8 +113,8 @@ raise SystemExit(not (3, $oldest) <= sys.version_info[:2] <= (3, $newest) or on_
         stop "$without_venv cannot make virtual environments. On Debian and Ubuntu: apt install $(basename "$without_venv")-venv"
     fi
     say "The course needs $needed, and none was found${PYTHON:+ at $PYTHON}${unfit:+ ($unfit)}."
-    [ -z "${LMOD_CMD:-}${MODULESHOME:-}" ] || say "This machine has environment modules: \`module avail python\` lists them. Load one, or name it as below."
-    say "Install one, or name it: make setup PYTHON=/path/to/python3.$newest"
+    [ -z "${LMOD_CMD:-}${MODULESHOME:-}" ] && get="Install one" || get="\`module avail python\` lists those of this machine. Load one"
+    say "$get, or name it: make setup PYTHON=/path/to/python3.$newest"
     stop "uv fetches one without administrator rights: \`uv python install 3.$newest\`, then \`make setup PYTHON=\"\$(uv python find 3.$newest)\"\`"
 }
 
