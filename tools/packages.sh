@@ -157,17 +157,22 @@ choose_torch() {
     fi
 }
 say_where_torch_is_from() {
-    large="On Linux it brings CUDA, which is a download of several gigabytes."
+    case ${system:-$(uname -s)} in
+    Linux)
+        large=" On Linux it brings CUDA, which is a download of several gigabytes."
+        copy=" If it is a copy of PyPI's, it brings CUDA, which is several gigabytes." ;;
+    *) large='' copy='' ;;
+    esac
     case $origin in
     site) say "torch $(pinned torch)+$build is where this site's packages come from ($sources)." ;;
     pytorch) say "torch's build for $build comes from PyTorch's index (\`TORCH=… make setup\` chooses a different one)." ;;
     pypi)
-        if [ -n "$sources$no_index" ]; then
-            say "torch $(pinned torch) comes from where this site's packages come from${sources:+ ($sources)}. If it is a copy of PyPI's, it brings CUDA on Linux, which is several gigabytes."
+        if [ -n "$no_index${PIP_INDEX_URL:-}" ]; then
+            say "torch $(pinned torch) is where this site's packages come from${sources:+ ($sources)}.$copy"
         elif [ "$1" != pypi ]; then
-            say "PyTorch's index of builds for $1 does not answer, so torch comes from PyPI. $large"
-        elif [ "$(uname -s)" = Linux ]; then
-            say "torch comes from PyPI. $large"
+            say "PyTorch's index of builds for $1 does not answer, so torch comes from PyPI.$large"
+        elif [ -n "$large" ]; then
+            say "torch comes from PyPI.$large"
         fi ;;
     esac
 }

@@ -2,8 +2,9 @@
 
 # What the portal does with an app of the kind batch_connect, as far as the tests need it:
 #   ruby portal_here.rb APP < sessions.json
-# Each session is a form and a folder, and may name another copy of the app: form.yml.erb, submit.yml.erb and the scripts are rendered into it, and, where the
-# session has a "connection", view.html.erb. Prints for each session its rejection, or null.
+# Each session is a form and a folder, and may name another copy of the app: form.yml.erb, submit.yml.erb and the scripts are
+# rendered into it, and, where the session has a "connection", view.html.erb. Prints for each session its rejection, or null.
+# With `--site`, each "app" is read alone: prints the values of its site.yml and the mistakes in it.
 require 'erb'
 require 'fileutils'
 require 'json'
@@ -51,10 +52,24 @@ def stage(app, staged, what)
   staged.join('view.html').write(rendered(app.join('view.html.erb'), binding_of(view)))
 end
 
-said = JSON.parse($stdin.read).map do |what|
-  stage(Pathname.new(what.fetch('app', ARGV.first)), Pathname.new(what.fetch('staged')), what)
-  nil
-rescue StandardError => e # as the portal does, which shows the message
-  e.message
+def site_of(app)
+  load app.join('settings.rb')
+  file = CourseApp::SiteFile.new(app.join('site.yml').to_s)
+  { values: file.values, mistakes: file.mistakes.map { |mistake| [mistake.reason, mistake.key] } }
+rescue StandardError => e
+  { values: nil, mistakes: [[e.class.name, e.message]] }
 end
-puts JSON.generate(said)
+
+given = JSON.parse($stdin.read)
+answers =
+  if ARGV.delete('--site')
+    given.map { |what| site_of(Pathname.new(what.fetch('app'))) }
+  else
+    given.map do |what|
+      stage(Pathname.new(what.fetch('app', ARGV.first)), Pathname.new(what.fetch('staged')), what)
+      nil
+    rescue StandardError => e # as the portal does, which shows the message
+      e.message
+    end
+  end
+puts JSON.generate(answers)

@@ -1,4 +1,4 @@
-"""pyproject.toml, constraints.txt, requirements.lock and environment.yml declare the same set; `make setup` makes it once."""
+"""pyproject.toml, constraints.txt, requirements.lock and environment.yml name one set, which `make setup` makes once."""
 
 import ast
 import importlib.metadata

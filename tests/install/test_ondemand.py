@@ -32,6 +32,7 @@ from tests.pages.test_browser import CHROMIUM, WAIT, Notebook
 APP = ROOT / "ondemand"
 PORTAL = "http://portal.example"
 PLAIN = {"course_cores": "2", "course_hours": "1", "course_gpus": "0", "course_partition": "course"}
+BWRAP = shutil.which("bwrap")
 LESSON, EXERCISES = "notebooks/00_first_steps.ipynb", "exercises/00_first_steps.ipynb"
 HOSTILE = ["2 3", '2"', "2'", "2;reboot", "2\n--uid=0", "$(reboot)", "`reboot`", "-1", "0x2", "٢", "", "1000000", "2.5"]
 BATCH = """#!/bin/bash
@@ -176,6 +177,7 @@ def test_the_job_asks_slurm_for_what_the_form_says(app, tmp_path) -> None:
     assert render(app, tmp_path, asked) is None
     submit = json.loads((tmp_path / "submit.json").read_text())
     assert submit["script"] == {
+        "job_name": "course-session",
         "wall_time": 3600,
         "queue_name": "gpu",
         "accounting_id": "group-1",
@@ -288,7 +290,7 @@ def test_gpus_are_asked_for_where_there_are_some(app, tmp_path) -> None:
 
 @pytest.mark.parametrize("kind", ["python", "conda", "container"])
 def test_the_scripts_are_bash_and_quote_what_they_expand(app, tmp_path, kind) -> None:
-    strange = {"environment": kind, "modules": ["mpich/4.2", "a name; reboot"], "python": "/a b/$(reboot)/python"}
+    strange = {"environment": kind, "modules": ["mpich/4.2", "a name; reboot"], "python": "/a b/(it's)/python"}
     other = change_site(app, tmp_path, **strange, conda="/opt/it's", conda_environment="a b", container="/a b.sif")
     assert render(other, tmp_path / "staged", PLAIN) is None
     for name, text in scripts(tmp_path / "staged").items():
@@ -312,9 +314,30 @@ def test_the_check_for_quotes_finds_what_is_not_quoted() -> None:
     assert unquoted('rm -rf $scratch\nrm "$a"\nb=$a\n[[ $a ]] && c') == ["rm -rf $scratch"]
 
 
-@pytest.mark.parametrize("path", ["$(reboot)", "/a`reboot`", '/a"; reboot; "', "/a\nreboot"])
-def test_a_path_of_the_site_that_is_none_is_rejected(app, tmp_path, path) -> None:
-    assert "in site.yml is not a path" in render(change_site(app, tmp_path, shared=path), tmp_path / "staged", PLAIN)
+PATHS = {
+    "~/course": "/home/of a learner/course",
+    "~": "/home/of a learner",
+    "$HOME/a (b); reboot": "/home/of a learner/a (b); reboot",
+    "/data/${USER}/*": "/data/ada/*",
+    '/$PROJECT/it\'s "here"': '/p1/it\'s "here"',
+    "/a/~/&$USER": "/a/~/&ada",
+}
+
+
+def test_a_path_of_the_site_has_its_variables_filled_in_and_nothing_else(app, tmp_path) -> None:
+    sites = [change_site(app, tmp_path / str(n), shared=path, data=path, copy=path) for n, path in enumerate(PATHS)]
+    given = []
+    for site in sites:
+        (site / "staged").mkdir()
+        given.append({"app": str(site), "staged": str(site / "staged"), "form": PLAIN})
+    assert ask_portal(app, given) == [None] * len(PATHS)
+    known = {"HOME": "/home/of a learner", "USER": "ada", "PROJECT": "p1"}
+    for site, expected in zip(sites, PATHS.values(), strict=True):
+        lines = [line for line in scripts(site / "staged")["script.sh"].splitlines() if "export COURSE_SHARED=" in line]
+        told = subprocess.run(["bash", "-c", f"{lines[0]}\nenv"], env=known, capture_output=True, text=True, check=True)
+        assert f"COURSE_SHARED={expected}\n" in told.stdout
+    unset = subprocess.run(["bash", "-c", lines[0]], env={}, capture_output=True, text=True, check=False)
+    assert unset.returncode and "USER: is not set on this node" in unset.stderr
 
 
 def test_the_page_of_a_session_quotes_all_it_shows(app, tmp_path) -> None:
@@ -338,18 +361,117 @@ def test_the_page_of_a_session_quotes_all_it_shows(app, tmp_path) -> None:
 def test_a_job_that_cannot_start_ends_with_a_line_and_no_connection(app, tmp_path, changes, said) -> None:
     staged = tmp_path / "staged"
     assert render(change_site(app, tmp_path, **changes), staged, PLAIN) is None
-    done = subprocess.run(
+    done = run_here(staged, tmp_path)
+    assert done.returncode == 1 and said in done.stdout
+    assert not (staged / "connection.yml").exists()
+
+
+def run_here(staged: Path, home: Path, **variables: str) -> subprocess.CompletedProcess:
+    """Run a session's job that ends by itself, without Slurm."""
+    return subprocess.run(
         ["bash"],
         input=batch_script(staged),
-        env=os.environ | {"HOME": str(tmp_path)},
+        env=os.environ | {"HOME": str(home)} | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=60,
         check=False,
     )
-    assert done.returncode == 1 and said in done.stdout
-    assert not (staged / "connection.yml").exists()
+
+
+NO_COURSE = """#!/bin/sh
+echo "$0 $*" | head -n 1 >> "$PYTHONS"
+"""
+
+
+def test_a_session_keeps_its_version_when_the_site_moves_the_link(app, tmp_path) -> None:
+    """Each version has a Python that only notes how it was called, and moves the link when it is called first."""
+    for version in ("2026-11", "2026-12"):
+        python = tmp_path / "sw" / version / ".venv" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text(NO_COURSE + f"ln -sfn 2026-12 {shlex.quote(str(tmp_path / 'sw' / 'current'))}\n")
+        python.chmod(0o755)
+    (tmp_path / "sw" / "current").symlink_to("2026-11")
+    other = change_site(app, tmp_path, release=str(tmp_path / "sw" / "current"), python="")
+    assert render(other, tmp_path / "staged", PLAIN) is None
+    run_here(tmp_path / "staged", tmp_path, PYTHONS=str(tmp_path / "calls"))
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert (tmp_path / "sw" / "current").readlink() == Path("2026-12")
+    assert len(calls) == 4 and all(call.startswith(f"{tmp_path}/sw/2026-11/.venv/bin/python ") for call in calls)
+    assert f"learners_copy {tmp_path}/sw/2026-11 {tmp_path}/course " in calls[1]
+
+
+def test_a_python_without_the_course_is_named(app, tmp_path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S "$@"\n')
+    python.chmod(0o755)
+    assert render(change_site(app, tmp_path, python=str(python)), tmp_path / "staged", PLAIN) is None
+    done = run_here(tmp_path / "staged", tmp_path)
+    assert "This Python has no course_utils and no jupyterlab.\n" in done.stdout
+    assert f"The course: this Python does not start, or lacks what it needs: {python}\n" in done.stdout
+
+
+def test_a_folder_of_the_node_does_not_hide_the_course_of_the_image(app, tmp_path) -> None:
+    given = {"environment": "container", "container": "/sw/course.sif"}
+    for release, bound in (("", False), ("/sw/course/current", True)):
+        other = change_site(app, tmp_path / release.replace("/", "_"), **given, release=release)
+        assert render(other, other / "staged", PLAIN) is None
+        (line,) = (
+            line for line in scripts(other / "staged")["script.sh"].splitlines() if line.startswith("for folder")
+        )
+        assert ("$course_release" in line) == bound and "$COURSE_SHARED" in line
+
+
+APPTAINER = """#!/bin/bash
+# `apptainer exec [OPTIONS] IMAGE COMMAND`, by bubblewrap. This machine is the image, read-only, and has nothing of the
+# test's folder; of the node a process sees its home, its working folder and what is bound.
+shift
+while [[ $1 == -* ]]; do shift; done
+options=(--ro-bind / / --dev-bind /dev /dev --tmpfs "$HIDDEN")
+IFS=, read -ra binds <<< "$HOME,$PWD,$APPTAINER_BIND"
+for folder in "${binds[@]}"; do options+=(--bind "$folder" "$folder"); done
+exec bwrap "${options[@]}" --chdir "$PWD" "${@:2}"
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+def test_jupyterlab_starts_in_a_container_that_sees_what_it_needs_of_the_node(app, tmp_path, monkeypatch) -> None:
+    boxed = subprocess.run(["bwrap", "--ro-bind", "/", "/", "true"], check=False).returncode == 0 if BWRAP else False
+    needs(boxed, "bubblewrap makes no boxes here")
+    apptainer, staged, home = tmp_path / "apptainer", tmp_path / "staged", tmp_path / "home of a learner"
+    apptainer.write_text(APPTAINER)
+    apptainer.chmod(0o755)
+    home.mkdir()
+    of_a_container = {
+        "environment": "container",
+        "container_command": f"{apptainer} exec --nv",
+        "container": "/sw/course (new).sif",
+        "container_python": sys.executable,
+        "shared": str(tmp_path / "shared"),
+        "data": "",
+    }
+    assert render(change_site(app, tmp_path / "site", **of_a_container), staged, PLAIN) is None
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("HIDDEN", str(tmp_path.parent))
+    with subprocess.Popen(
+        ["bash"], stdin=subprocess.PIPE, stdout=(tmp_path / "log").open("w"), stderr=subprocess.STDOUT, text=True
+    ) as job:
+        job.stdin.write(batch_script(staged))
+        job.stdin.close()
+        try:
+            assert wait_until(lambda: (staged / "connection.yml").exists() or job.poll() is not None, 90)
+            log = (tmp_path / "log").read_text()
+            assert (staged / "connection.yml").exists(), log
+            session = Session(staged, "", home / "course", yaml.safe_load((staged / "connection.yml").read_text()))
+            assert json.loads(session.answer("/api").text)["version"]
+            assert (session.copy / LESSON).exists() and session.connection["course_news"].startswith("2 new files")
+        finally:
+            for child in psutil.Process(job.pid).children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.terminate()
+    assert wait_until(lambda: not processes_of(session), 30)
 
 
 def batch_script(staged: Path) -> str:
