@@ -1,4 +1,4 @@
-"""pyproject.toml, constraints.txt, requirements.lock and environment.yml name one set, which `make setup` makes once."""
+"""pyproject.toml, constraints.txt, requirements.lock and environment.yml name one set; `make setup` makes it once."""
 
 import ast
 import importlib.metadata
