@@ -4,7 +4,7 @@
 
 uv resolves pyproject.toml for all Pythons and systems at once. The result is written in sections, because nobody needs
 all of it: `course` is what `make setup` always installs, `torch` is PyTorch's build on PyPI with all that it brings,
-`mpi4py` and `mpich` are for MPI, and the others hold what an extra of pyproject.toml adds to these. The builds that
+`mpi4py`, `cython` (which builds it) and `mpich` are for MPI, and the others hold what an extra of pyproject.toml adds to these. The builds that
 PyTorch offers on its own index, such as `+cpu`, are different files, and their hashes are not in here.
 """
 
@@ -54,6 +54,7 @@ def sections() -> dict[str, list[str]]:
         new = {name: lines for name, lines in added.items() if name not in course}
         if extra == "mpi":  # a site with an MPI of its own needs the first alone
             found |= {name: [lines] for name, lines in new.items()}
+            found["cython"] = list(resolved(["cython>=3.0.1"]).values())  # what builds mpi4py against that MPI
         else:
             found[extra] = list(new.values())
     return found

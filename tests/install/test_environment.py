@@ -90,14 +90,14 @@ def test_the_lock_file_has_the_pinned_versions_and_hashes_for_them() -> None:
     versions = {name: version for section in locked().values() for name, (version, _) in section.items()}
     assert {name: versions.get(name) for name in pinned()} == pinned(), "renew it with tools/lock.py"
     others = {name for name in versions.keys() - pinned() if not CUDA.match(name)}
-    assert others == {"pip", *ONE_SYSTEM_ALONE}
+    assert others == {"pip", "cython", *ONE_SYSTEM_ALONE}
     assert all(count for section in locked().values() for _, count in section.values())
 
 
 def test_the_lock_file_has_a_section_for_everything_that_is_installed() -> None:
     sections = locked()
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(sections) == {"pip", "course", "torch", "mpi4py", "mpich", *extras} - {"dev", "mpi"}
+    assert set(sections) == {"pip", "course", "torch", "mpi4py", "cython", "mpich", *extras} - {"dev", "mpi"}
     assert {"torch", "torchvision"} == {name for name in sections["torch"] if not CUDA.match(name)}
     for name in EVERYBODYS:
         assert any(name in sections[section] for section in ("course", "torch", "mpi4py", "mpich")), name
