@@ -4,8 +4,9 @@
 
 uv resolves pyproject.toml for all Pythons and systems at once. The result is written in sections, because nobody needs
 all of it: `course` is what `make setup` always installs, `torch` is PyTorch's build on PyPI with all that it brings,
-`mpi4py`, `cython` (which builds it) and `mpich` are for MPI, and the others hold what an extra of pyproject.toml adds to these. The builds that
-PyTorch offers on its own index, such as `+cpu`, are different files, and their hashes are not in here.
+`mpi4py`, `mpich` and `cython` (which builds mpi4py for a site's own MPI) are for MPI, and the others hold what an extra
+of pyproject.toml adds to these. The builds that PyTorch offers on its own index, such as `+cpu`, are different files,
+and their hashes are not in here.
 """
 
 import re
