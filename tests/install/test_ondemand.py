@@ -402,6 +402,34 @@ def test_a_session_keeps_its_version_when_the_site_moves_the_link(app, tmp_path)
     assert f"learners_copy {tmp_path}/sw/2026-11 {tmp_path}/course " in calls[1]
 
 
+STUBBORN = """#!/bin/sh
+[ "$2" = jupyterlab ] || exit 0
+trap "" TERM
+echo $$ > "$HOME/pid"
+exec sleep 60
+"""
+
+
+def test_a_jupyterlab_that_does_not_end_when_it_is_told_to_is_ended(app, tmp_path) -> None:
+    python, staged = tmp_path / "python", tmp_path / "staged"
+    python.write_text(STUBBORN)
+    python.chmod(0o755)
+    assert render(change_site(app, tmp_path, python=str(python)), staged, PLAIN) is None
+    patient = (staged / "script.sh").read_text()
+    assert "{1..100}" in patient
+    (staged / "script.sh").write_text(patient.replace("{1..100}", "{1..3}"))
+    environment = os.environ | {
+        "HOME": str(tmp_path),
+        "COURSE_PASSWORD": "p",
+        "course_news_file": str(tmp_path / "news"),
+    }
+    with subprocess.Popen(["./script.sh"], cwd=staged, env=environment) as script:
+        assert wait_until((tmp_path / "pid").exists, 20)
+        script.terminate()
+        script.wait(20)
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
 def test_a_python_without_the_course_is_named(app, tmp_path) -> None:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S "$@"\n')
