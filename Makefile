@@ -1,6 +1,8 @@
 # `make help` lists the targets. Everything runs in .venv, which `make setup` makes from pyproject.toml and constraints.txt.
 # `make setup PYTHON=/path/to/python3.12` picks another Python than the first one found.
 python := .venv/bin/python
+# The modules of a site put packages of a different Python on PYTHONPATH, and these would come before those of .venv.
+unexport PYTHONPATH PYTHONHOME
 PORT ?=
 ADDRESS ?=
 COPY ?=
@@ -21,6 +23,7 @@ help:
 	@echo "make test-weekly      run the tests that both leave out: the other decks, solutions and answers"
 	@echo "make nbval            run every notebook with nbval and compare its outputs (LESSONS='04 05')"
 	@echo "make setup            only set up: make .venv, with the exact versions of constraints.txt"
+	@echo "                      (without a network: WHEELS=FOLDER, which tools/fetch-wheels FOLDER fills)"
 	@echo "make lint             check style (ruff), types (mypy) and the direction of imports (import-linter)"
 	@echo "make mutants          find mistakes that the checks overlook; takes minutes (MUTANTS=NAME)"
 	@echo "make notebooks        build notebooks, exercises and solutions from their src folders"
@@ -30,11 +33,13 @@ help:
 	@echo "make times            run every page and print its seconds and its slowest cell (LESSONS='04 05')"
 	@echo "make clean            remove everything that was built here, .venv included; notebooks stay"
 
+setup: export PYTHONPATH := $(PYTHONPATH)
 setup:
 	@tools/set-up
 
 lab: setup
-	@$(python) -m course_utils.lab $(if $(PORT),--port $(PORT)) $(if $(ADDRESS),--address $(ADDRESS)) $(if $(COPY),--copy $(COPY))
+	@$(if $(PYTHONPATH),echo "PYTHONPATH is set aside. To keep it: .venv/bin/python -m course_utils.lab" >&2;) \
+	$(python) -m course_utils.lab $(if $(PORT),--port $(PORT)) $(if $(ADDRESS),--address $(ADDRESS)) $(if $(COPY),--copy $(COPY))
 
 test: WHICH = -m "not long and not weekly"
 test-all: WHICH = -m "not weekly"

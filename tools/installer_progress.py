@@ -32,14 +32,16 @@ OF_PIP = re.compile(r"\s*(?P<verb>Downloading|Using cached) (?P<file>\S+)(?: \((
 OF_UV = re.compile(r"\s*Downloading (?P<name>\S+) \((?P<size>[\d.]+)(?P<unit>\w+)\)$")
 UV_HAS_IT = re.compile(r"\s*Downloaded (?P<name>\S+)$")
 FROM_DISK = re.compile(r"\s*Processing (?P<file>/.*\.(?:whl|tar\.gz))(?: \(.*\))?$")
-BUILDS = re.compile(r"\s*(?:Building wheel for|Preparing (?:editable )?metadata|Building) (?P<name>\S*).*")
+BUILDS = re.compile(
+    r"\s*(?:Building (?:editable|wheel) for (?P<name>\S+)|Building (?P<by_uv>[^ ]+)$|Preparing |Installing build dep)"
+)
 UNPACKS = re.compile(r"(?:Installing collected packages: (?P<names>.*)|Prepared (?P<count>\d+) packages? .*)$")
 COLLECTS = re.compile(r"Collecting (?P<name>[\w.-]+)")
 RESOLVED = re.compile(r"Resolved (?P<count>\d+) packages? ")
 OF_EACH_PACKAGE = re.compile(
-    r"\s*(?:Requirement already satisfied|Obtaining dependency|Saved |Getting requirements|Installing build dep"
-    r"|Checking if build|Created wheel|Stored in directory|Using Python|Audited|Building editable|Successfully"
-    r"|Link requires|Ignoring \S+: markers|Attempting uninstall|Found existing|Uninstalling|Installed \d"
+    r"\s*(?:Requirement already satisfied|File was already|Obtaining dependency|Saved |Getting requirements"
+    r"|Checking if build|Created wheel|Stored in directory|Using Python|Audited"
+    r"|Successfully|Link requires|Ignoring \S+: markers|Attempting uninstall|Found existing|Uninstalling|Installed \d"
     r"|Running command|Looking in (?:indexes|links)|Building wheels for|Built |[+~-] \S+==)"
 )
 
@@ -65,6 +67,8 @@ class Progress:
 
     wanted: int = 0
     """Packages that were asked for; 0 if nobody knows."""
+    folder: str = ""
+    """The folder from which they were asked for, if one was named."""
     here: int = 0
     """Packages whose files are here."""
     file: str = ""
@@ -74,6 +78,7 @@ class Progress:
     """Files that uv is fetching, with their sizes."""
     fetched: float = 0
     """Bytes of all files that came from elsewhere."""
+    collected: str = ""
     building: str = ""
     unpacking: int = 0
     """Packages that are now unpacked."""
@@ -103,21 +108,30 @@ class Progress:
             self.here += 1
             self.file = ""
             size = os.path.getsize(found["file"]) if os.path.exists(found["file"]) else 0
-            return self._names(name_of(found["file"]), size, os.path.dirname(found["file"]))
+            folder = os.path.dirname(found["file"])
+            return self._names(name_of(found["file"]), size, folder if folder != self.folder else "")
         if found := UNPACKS.match(line):
             self.file, self.building = "", ""
             self.unpacking = int(found["count"] or 0) or len(found["names"].split(","))
+            if self.unpacking == 1 and self.fetched < LARGE:
+                return ""
             packages = f"{self.unpacking} package{'s' * (self.unpacking != 1)}"
             return f"    {f'{in_words(self.fetched)} downloaded. ' if self.fetched else ''}Unpacking {packages}."
         if found := BUILDS.match(line):
-            self.file, self.building = "", found["name"]
+            self.file, self.building = (
+                "",
+                found["name"] or found["by_uv"] or self.collected or "what is needed for that",
+            )
             return ""
         if found := RESOLVED.match(line):
             self.wanted = int(found["count"])
             return ""
-        if line.lstrip().startswith("Requirement already satisfied"):
+        if line.lstrip().startswith(("Requirement already satisfied", "File was already downloaded")):
             self.here += 1
-        return "" if COLLECTS.match(line) or OF_EACH_PACKAGE.match(line) or not line.strip() else None
+        if found := COLLECTS.match(line):
+            self.collected, self.building = found["name"], ""
+            return ""
+        return "" if OF_EACH_PACKAGE.match(line) or not line.strip() else None
 
     def _names(self, name: str, size: float, source: str = "") -> str:
         return f"    {name}, {in_words(size)}{f', from {source}' if source else ''}" if size >= LARGE else ""
@@ -125,7 +139,7 @@ class Progress:
     def state(self, arrived: float, unpacked: int) -> tuple[float | None, str]:
         """How much of what goes on now is done, from 0 to 1 or None, and what that is."""
         if self.unpacking:
-            done = min(unpacked, self.unpacking)
+            done = min(max(unpacked - 1, 0), self.unpacking)  # a package's folder is there before all its files are
             return done / self.unpacking, f"unpacking, {done} of {self.unpacking}"
         if self.building:
             return None, f"building {self.building}"
@@ -219,7 +233,8 @@ def lines(stream, every: float) -> Iterator[str | None]:
 
 def run(command: list[str]) -> int:
     """Run it, show how far it is, and return its exit status."""
-    progress = Progress(wanted=requirements(command))
+    folders = [command[at + 1] for at, word in enumerate(command[:-1]) if word == "--find-links"]
+    progress = Progress(wanted=requirements(command), folder=folders[0] if folders else "")
     screen = Screen(terminal=sys.stderr.isatty())
     with tempfile.TemporaryDirectory(prefix="course-set-up-") as folder:
         environment = {**os.environ, "TMPDIR": folder, "PYTHONUNBUFFERED": "1"}
@@ -239,6 +254,7 @@ def run(command: list[str]) -> int:
 
 def follow(read: Iterable[str | None], progress: Progress, screen: Screen, folder: Path, before: int) -> None:
     """Show what the installer's lines tell, until there are no more."""
+    most = 0.0
     for line in read:
         shown = "" if line is None else progress.read(line)
         if shown is None:
@@ -246,6 +262,9 @@ def follow(read: Iterable[str | None], progress: Progress, screen: Screen, folde
         elif shown:
             screen.line(shown)
         arrived = size_in(folder, progress.file) if progress.file else 0
+        if progress.file and not arrived and most:
+            progress.file = ""  # it has been moved to where it belongs
+        most = arrived
         screen.show(*progress.state(arrived, installed() - before if progress.unpacking else 0))
 
 

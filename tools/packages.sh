@@ -41,7 +41,7 @@ set_aside() {
 torch_in_path() (
     IFS=:
     for folder in $PYTHONPATH; do
-        [ -d "$folder/torch" ] && printf '%s' "_(with_its_own_torch)" && break
+        if [ -d "$folder/torch" ]; then echo "_(with_its_own_torch)" && break; fi
     done
 )
 
@@ -79,7 +79,7 @@ read_pip_settings() {
 say_what_is_aside() {
     what=$(printf '%s' "${aside# }" | sed 's/ /, /g; s/_(with_its_own_torch)/ (with a torch in it)/')
     [ -z "$of_pip_conf" ] || what="$what${what:+, and }pip.conf's $(printf '%s' "$of_pip_conf" | sed 's/ /, /g')"
-    [ -z "$what" ] || say "Set aside here, because the course's packages must go into .venv in exact versions: $what."
+    [ -z "$what" ] || say "Set aside here, because the course needs exact versions in an environment of its own: $what."
 }
 
 # The newest Python that fits, in $python; $needed is in words which ones do.
@@ -129,12 +129,13 @@ fitting_build() {
         END { print best }'
 }
 
-# Whether pip finds a package in exactly this version: offers torch 2.13.0+cpu [pip's options]
+# Whether pip finds a package in exactly this version: offers torch 2.13.0+cpu [pip's options]. $pip_of is the Python
+# whose pip is asked, and $for_target pip's options for a machine that is not this one.
 offers() {
     name=$1 version=$2
     shift 2
     # pip asks, for it knows this machine's proxies and certificates.
-    found=$("$pip_of" -m pip index versions --timeout 5 --retries 0 $no_index "$@" "$name" 2>/dev/null) || found=
+    found=$("$pip_of" -m pip index versions --timeout 5 --retries 0 $no_index ${for_target:-} "$@" "$name" 2>/dev/null) || found=
     case ", $(printf '%s\n' "$found" | sed -n 's/^Available versions: //p')," in *", $version,"*) ;; *) return 1 ;; esac
 }
 

@@ -167,9 +167,7 @@ def test_the_plain_commands_name_modules_and_extras_that_exist() -> None:
     assert modules == ["venv", "pip", "course_utils.lab", "pip"]
     assert commands[1][-4:] == ["-c", "constraints.txt", "-e", ".[mpi,dev]"]
     index = commands[3][commands[3].index("--index-url") + 1]
-    assert f"{index.removesuffix('cpu')}$build" in text_of("tools/packages.sh"), (
-        "where make takes its builds from"
-    )
+    assert f"{index.removesuffix('cpu')}$build" in text_of("tools/packages.sh"), "where make takes its builds from"
     assert commands[3][-4:] == ["-c", "constraints.txt", "torch", "torchvision"]
 
 

@@ -25,13 +25,23 @@ NEWEST = BEYOND - 1
 PIP = r"""#!/bin/sh
 # The Python of .venv: does nothing but write down what is asked of it.
 case "$*" in
--c*) exit 0 ;;
-*index*versions*) echo "$INDEX"; exit 0 ;;
-*install*) if [ -n "$PIP_SAYS" ]; then echo "$PIP_SAYS" >&2; exit 1; fi
-    if [ -n "$PIP_SHOWS" ]; then echo "$PIP_SHOWS"; fi
-    if [ -p "$PIP_WAITS" ]; then cat "$PIP_WAITS"; fi ;;
+-c*"version('torch')"*) echo "$TORCH_HERE"; exit 0 ;;
+-c*"version('torchvision')"*) echo "$VISION_HERE"; exit 0 ;;
+-c* | *compileall*) exit 0 ;;
+*"pip config list") echo "$PIP_CONF"; exit 0 ;;
+*index*versions*--index-url*) echo "$INDEX"; exit 0 ;;
+*index*versions*) echo "$SITE_INDEX"; exit 0 ;;
+*install*) if [ -n "$SAYS" ]; then echo "$SAYS" >&2; exit 1; fi
+    if [ -n "$SHOWS" ]; then echo "$SHOWS"; fi
+    if [ -p "$WAITS" ]; then cat "$WAITS"; fi ;;
 esac
-echo "${0##*/} $*" >>"$ASKED"
+env | grep -E '^(PIP|UV|PYTHON)[A-Z_]*=' | sort >"$ASKED.environment"
+case "$*" in
+*"-r .venv/requirements.txt"*)
+    named=$(grep -o '^[a-z0-9]*' .venv/requirements.txt | paste -sd ' ' -)
+    named=" ($(grep -c hash= .venv/requirements.txt): $named)" ;;
+esac
+echo "${0##*/} $*$named" >>"$ASKED"
 """
 PYTHON = r"""#!/bin/sh
 # A Python of another version or machine: it believes what stands here.
@@ -40,17 +50,44 @@ sys.version_info, sys.version = ({version}, 0, 'final', 0), '{version}'
 platform.python_version, platform.machine = lambda: '{version}.0'.replace(', ', '.'), lambda: '{machine}'
 sys.platform = '{system}'
 "
-if [ "$1" = -c ]; then
-    case "$2" in *ensurepip*) exit {without_venv};; esac
-    exec "$REAL_PYTHON" -c "$believes$2"
-fi
-if [ "$2" = venv ]; then
+case "$1 $2" in
+-c*)
+    case "$2" in
+    *ensurepip*) exit {without_venv} ;;
+    *realpath*) echo "${{PYTHON_IS_AT:-/usr/bin/env}}" && exit ;;
+    esac
+    exec "$REAL_PYTHON" -c "$believes$2" ;;
+*.py*) exec "$REAL_PYTHON" "$@" ;;
+"-m pip") exit 1 ;;
+"-m venv")
     mkdir -p "$3/bin"
     cp "$FAKES/pip-of-venv" "$3/bin/python"
-    echo "$PWD/$3" >"$3/bin/pip"
-fi
+    echo "#!$PWD/$3/bin/python" >"$3/bin/pip" ;;
+esac
 if [ "$1" = --version ]; then echo "Python {version}" | tr -d ' ' | tr ',' '.'; fi
 """
+LOCK = """# [pip]
+pip==26.3 \\
+    --hash=sha256:00
+# [course]
+numpy==2.4.6 ; sys_platform == 'linux' \\
+    --hash=sha256:11 \\
+    --hash=sha256:22
+six==1.17.0 \\
+    --hash=sha256:33
+# [torch]
+torch==2.13.0 \\
+    --hash=sha256:44
+torchvision==0.28.0 \\
+    --hash=sha256:55
+# [mpi4py]
+mpi4py==4.1.2 \\
+    --hash=sha256:66
+# [mpich]
+mpich==5.0.2 \\
+    --hash=sha256:77
+"""
+OUTER = ("SITE_MPI", "TORCH", "PYTHON", "HASHES", "WHEELS", "SSL_CERT_FILE", "ALL_PROXY", "LMOD_CMD", "MODULESHOME")
 
 
 @dataclass
@@ -84,7 +121,12 @@ class Machine:
     @property
     def environment(self) -> dict[str, str]:
         """The PATH with this machine's programs first, and nothing of the outer course's choices."""
-        kept = {name: value for name, value in os.environ.items() if name not in ("SITE_MPI", "TORCH", "PYTHON")}
+        outer = (*OUTER, "PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE")
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in outer and not name.startswith(("PIP_", "UV_"))
+        }
         own = {"FAKES": str(self.programs), "ASKED": str(self.course / "asked"), "REAL_PYTHON": sys.executable}
         return {**kept, "PATH": f"{self.programs}:/usr/bin:/bin", **own}
 
@@ -104,7 +146,7 @@ class Machine:
         """The lines with which it stops, with nothing asked for and no environment made."""
         done = self.set_up(**choices)
         assert done.returncode == 1 and not self.asked and not (self.course / ".venv").exists(), done.stderr
-        assert done.stdout == "" and len(done.stderr.splitlines()) <= 2
+        assert done.stdout == "" and len(done.stderr.splitlines()) <= 3
         return done.stderr
 
     def installs(self, **choices: str) -> str:
@@ -123,9 +165,11 @@ def machine(tmp_path) -> Machine:
     made = Machine(tmp_path / "course", tmp_path / "programs")
     (made.course / "tools").mkdir(parents=True)
     made.programs.mkdir()
-    shutil.copy(ROOT / "tools" / "set-up", made.command)
+    for name in ("set-up", "packages.sh", "pip_settings.py", "installer_progress.py"):
+        shutil.copy(ROOT / "tools" / name, made.course / "tools")
     shutil.copy(ROOT / "pyproject.toml", made.course)
     (made.course / "constraints.txt").write_text("torch==2.13.0\ntorchvision==0.28.0\n")
+    (made.course / "requirements.lock").write_text(LOCK)
     made.program("pip-of-venv", PIP)
     for minor in range(OLDEST, BEYOND):
         made.program(f"python3.{minor}", "#!/bin/sh\nexit 127\n")
@@ -196,7 +240,7 @@ def test_a_mac_needs_a_python_for_its_own_processor(machine) -> None:
     assert f"(python3 is 3.{OLDEST}.0 x86_64)" in machine.rejects()
     machine.python("python", f"3.{OLDEST}", system="darwin", machine="arm64")
     assert "torch: " not in machine.installs()
-    assert machine.asked[0].endswith("-c constraints.txt torch torchvision"), "PyPI's, the only one for Macs"
+    assert build_of(machine) == "pypi", "the only one for Macs"
 
 
 def test_a_linux_with_musl_hears_that_there_are_no_wheels(machine) -> None:
@@ -212,19 +256,21 @@ def test_a_linux_with_an_old_library_hears_what_it_needs(machine) -> None:
 
 
 def index_has(build: str) -> dict[str, str]:
-    """What the index of a build answers."""
+    """What PyTorch's index of a build answers."""
     return {
         "INDEX": f"torchvision (0.29.1+{build})\nAvailable versions: 0.29.1+{build}, 0.28.0+{build}, 0.27.0+{build}"
     }
 
 
-def build_of(line: str) -> str:
-    """The build of torch that a line asks for, with its torchvision from the same place."""
-    if line.endswith("-c constraints.txt torch torchvision"):
-        return "pypi"
-    build = re.search(r"--index-url https://download\.pytorch\.org/whl/(\w+) ", line)[1]
-    assert line.endswith(f" torch==2.13.0+{build} torchvision==0.28.0+{build}")
-    return build
+def build_of(machine: Machine) -> str:
+    """The build of torch that was asked for, with its torchvision from the same place."""
+    for line in machine.asked:
+        if line.endswith(("(2: torch torchvision)", "-c constraints.txt torch torchvision")):
+            return "pypi"
+        if found := re.search(r"--index-url https://download\.pytorch\.org/whl/(\w+) ", line):
+            assert line.endswith(f" torch==2.13.0+{found[1]} torchvision==0.28.0+{found[1]}")
+            return found[1]
+    raise AssertionError(f"no torch was asked for: {machine.asked}")
 
 
 @pytest.mark.parametrize(
@@ -243,29 +289,29 @@ def test_torch_fits_the_gpu_and_its_driver(machine, shown, build) -> None:
     if shown:
         machine.program("nvidia-smi", f"#!/bin/sh\necho '{shown}'\n")
     machine.installs(**index_has(build))
-    assert build_of(machine.asked[0]) == build
+    assert build_of(machine) == build
 
 
 def test_the_build_of_torch_is_remembered_until_another_is_named(machine) -> None:
     machine.installs(TORCH="cu130", **index_has("cu130"))
     machine.program("nvidia-smi", "#!/bin/sh\necho '590.10, 9.0'\n")
     machine.installs(**index_has("cu130"))
-    assert build_of(machine.asked[0]) == "cu130"
+    assert build_of(machine) == "cu130"
     done = machine.set_up(TORCH="cu130")
     assert (done.stderr, machine.asked) == ("", []), "what it is already"
-    assert machine.set_up(TORCH="auto").returncode == 0
-    assert "uninstall" in machine.asked[0] and machine.asked[0].endswith("torch torchvision"), "both or none"
-    assert build_of(machine.asked[1]) == "pypi"
+    assert machine.set_up(TORCH="auto", TORCH_HERE="2.13.0+cu130", VISION_HERE="0.28.0+cu130").returncode == 0
+    assert any("uninstall" in line and line.endswith("torch torchvision") for line in machine.asked), "both or none"
+    assert build_of(machine) == "pypi"
     machine.program("nvidia-smi", "#!/bin/sh\nexit 1\n")
     machine.installs(**index_has("cpu"))
-    assert build_of(machine.asked[0]) == "pypi", "a login node without a GPU changes nothing"
+    assert build_of(machine) == "pypi", "a login node without a GPU changes nothing"
 
 
 def test_where_the_index_of_builds_does_not_answer_pypi_is_taken_unless_one_was_named(machine) -> None:
     said = machine.installs(INDEX="")
-    assert "does not answer, so torch comes from PyPI." in said and build_of(machine.asked[0]) == "pypi"
+    assert "does not answer, so torch comes from PyPI." in said and build_of(machine) == "pypi"
     done = machine.set_up(TORCH="cu126", INDEX="")
-    assert done.returncode == 1 and not machine.asked
+    assert done.returncode == 1 and not any("torch" in line for line in machine.asked)
     assert done.stderr.splitlines()[-1].startswith("PyTorch's index has no torch 2.13.0 for cu126, or does not answer.")
 
 
@@ -277,19 +323,25 @@ def test_a_choice_that_is_none_is_named(machine, choice) -> None:
 
 def test_uv_does_the_installing_where_it_is_there(machine) -> None:
     machine.installs()
-    by_pip = [line.partition("constraints.txt")[2] for line in machine.asked]
-    machine.program("uv", '#!/bin/sh\necho "uv $*" >>"$ASKED"\n')
+    by_pip = [line.partition(" off ")[2] for line in machine.asked]
+    machine.program("uv", (machine.programs / "pip-of-venv").read_text())
     machine.installs()
-    assert all(line.startswith("uv pip install --python .venv/bin/python -c ") for line in machine.asked)
-    assert [line.partition("constraints.txt")[2] for line in machine.asked] == by_pip
+    assert all(line.startswith("uv pip install --python .venv/bin/python ") for line in machine.asked)
+    assert [line.split(maxsplit=5)[5] for line in machine.asked] == by_pip
 
 
 def test_uv_makes_environments_with_a_python_that_cannot(machine) -> None:
     machine.python("python3", f"3.{OLDEST}", venv=False)
-    as_python = 'if [ "$1" = venv ]; then shift 5; set -- -m venv "$@"; . "$FAKES/python3"; fi'
-    machine.program("uv", f'#!/bin/sh\necho "uv $*" >>"$ASKED"\n{as_python}\n')
+    as_python = (
+        'shift; while [ "$1" != .venv ]; do shift; done; set -- -m venv "$1"; . "$FAKES/python3"; rm .venv/bin/pip'
+    )
+    comes_pip = 'echo "#!$PWD/.venv/bin/python" >.venv/bin/pip'
+    machine.program(
+        "uv", f'#!/bin/sh\necho "uv $*" >>"$ASKED"\nif [ "$1" = venv ]; then {as_python}; else {comes_pip}; fi\n'
+    )
     machine.installs(INDEX="")
-    assert machine.asked[0] == f"uv venv --quiet --seed --python {machine.programs}/python3 .venv"
+    assert machine.asked[0] == f"uv venv --quiet --python {machine.programs}/python3 .venv"
+    assert machine.asked[1].endswith("--no-deps --require-hashes -r .venv/requirements.txt"), "pip, which uv leaves out"
 
 
 def test_the_choice_of_mpi_is_remembered_until_another_is_made(machine) -> None:
@@ -297,9 +349,9 @@ def test_the_choice_of_mpi_is_remembered_until_another_is_made(machine) -> None:
     assert any("--no-binary mpi4py" in line for line in machine.asked)
     machine.installs()
     assert any("--no-binary mpi4py" in line for line in machine.asked)
-    assert not any("[mpi,dev]" in line for line in machine.asked)
+    assert not any("mpich" in line for line in machine.asked)
     assert "has a different MPI, so it is made again" in machine.set_up(SITE_MPI="0").stderr
-    assert machine.asked[-1].endswith("-e .[mpi,dev]")
+    assert machine.asked[0].endswith("(5: numpy six mpi4py mpich)") and machine.asked[-1].endswith(" -e .")
 
 
 NO_NETWORK = """WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError': /simple/torch/
@@ -313,7 +365,7 @@ FULL = "ERROR: Could not install packages due to an OSError: [Errno 28] No space
     ("said", "line"),
     [
         (NO_NETWORK, "The network is down, or the connection broke. Run `make setup` again"),
-        (BROKEN_OFF, "The network is down, or the connection broke. "),
+        (BROKEN_OFF, f"{BROKEN_OFF}\nA file is not the one that requirements.lock names. "),
         (UV_ALONE, "The network is down, or the connection broke. "),
         (FULL, "The disk is full. .venv needs 2 GB, and "),
         ("error: something else", "error: something else\nThe installation failed. The lines above say where."),
@@ -321,10 +373,10 @@ FULL = "ERROR: Could not install packages due to an OSError: [Errno 28] No space
 )
 def test_an_installation_that_breaks_off_says_why_and_goes_on_with_what_was_chosen(machine, said, line) -> None:
     choices = {"SITE_MPI": "1", "TORCH": "cu126", **index_has("cu126")}
-    done = machine.set_up(PIP_SAYS=said, **choices)
-    assert done.returncode == 1 and done.stderr.partition("chooses a different one).\n")[2].startswith(line)
+    done = machine.set_up(SAYS=said, **choices)
+    assert done.returncode == 1 and done.stderr.partition("are named.\n")[2].startswith(line)
     machine.installs(**index_has("cu126"))
-    assert "--no-binary mpi4py" in machine.asked[-1] and build_of(machine.asked[0]) == "cu126"
+    assert "--no-binary mpi4py" in machine.asked[-1] and build_of(machine) == "cu126"
 
 
 OF_PIP = """Collecting torch==2.13.0
@@ -342,9 +394,11 @@ Prepared 3 packages in 2.11s
 
 @pytest.mark.parametrize("shows", [OF_PIP, OF_UV], ids=["pip", "uv"])
 def test_the_larger_downloads_are_named_with_their_sizes(machine, shows) -> None:
-    said = machine.installs(PIP_SHOWS=shows)
+    said = machine.installs(SHOWS=shows)
     shown = [line.strip() for line in said.splitlines() if line.startswith("    ")]
-    assert shown[:2] == [f"torch, 184.5{' MB' if shows is OF_PIP else 'MiB'}", "and now they are unpacked"]
+    megabytes, count = (184, 2) if shows is OF_PIP else (193, 3)
+    what = "torch 2.13.0+cpu, 184 MB, from download.pytorch.org" if shows is OF_PIP else "torch, 193 MB"
+    assert shown[:2] == [what, f"{megabytes} MB downloaded. Unpacking {count} packages."]
     assert not any(word in said for word in ("six", "Successfully", "Resolved", "+ torch"))
 
 
@@ -375,7 +429,7 @@ def test_a_second_set_up_waits_for_the_first(machine, tmp_path) -> None:
     waits = tmp_path / "waits"
     os.mkfifo(waits)
     first = subprocess.Popen(
-        [machine.command], env={**machine.environment, "PIP_WAITS": str(waits)}, stderr=subprocess.PIPE, text=True
+        [machine.command], env={**machine.environment, "WAITS": str(waits)}, stderr=subprocess.PIPE, text=True
     )
     with waits.open("w"):  # opens when the first has begun to install
         second = subprocess.Popen([machine.command], env=machine.environment, stderr=subprocess.PIPE, text=True)

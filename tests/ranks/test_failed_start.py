@@ -162,7 +162,7 @@ def test_only_launchers_and_libraries_that_are_known_are_different() -> None:
 
 
 def environment_of_launcher(launcher: Launcher, tmp_path: Path) -> dict[str, str]:
-    launcher(f"#!/bin/sh\n[ \"$1\" = --version ] || env -0 > {tmp_path}/environment\n")
+    launcher(f'#!/bin/sh\n[ "$1" = --version ] || env -0 > {tmp_path}/environment\n')
     error_of_start()
     lines = (tmp_path / "environment").read_text().split("\0")
     return dict(line.split("=", 1) for line in lines if line)

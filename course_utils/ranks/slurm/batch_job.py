@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import ranks_python
-from course_utils.ranks.processes.launch_ranks import environment_of, launch_controller
+from course_utils.ranks.processes.launch_ranks import environment_of, launch_controller, mpi_library
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.words import count
+from course_utils.words import count, join
 
 COMMANDS = ("sbatch", "srun", "scontrol", "scancel")
 QUEUE_SECONDS = 24 * 3600.0
@@ -32,7 +32,8 @@ _OVER = {
     "OUT_OF_MEMORY": f"it took more memory than it may use: {MORE_MEMORY}",
     "PREEMPTED": "a different job took its place",
 }
-_PLUGINS = ("pmi2", "cray_shasta", "pmix")
+_PLUGINS = {"MPICH": ("pmi2", "cray_shasta", "pmix"), "Open MPI": ("pmix", "pmi2")}
+"""What srun may tell the ranks of an MPI of each other with, the best first. Others are taken for made from MPICH."""
 _ENGINE_PORTS = 9  # of ipyparallel's controller, on which engines connect
 _GB_BESIDE_A_GPU = 8  # of a node's own memory, for a process with CUDA, NCCL and torch
 _NEVER = re.compile(
@@ -161,18 +162,41 @@ def _is_free(listening: str, port: int) -> bool:
 
 
 def mpi_plugin() -> str:
-    """How srun tells ranks of each other: $COURSE_SRUN_MPI, or of what this Slurm has the first that MPICH speaks.
+    """How srun tells ranks of each other: $COURSE_SRUN_MPI, or the first plugin of this Slurm that their MPI speaks.
 
-    Source: Slurm's MPI guide, "MPICH" and "Cray"; srun(1), --mpi.
+    Source: Slurm's MPI guide, "MPICH", "Open MPI" and "Cray"; srun(1), --mpi. Open MPI 5.0, "Launching with Slurm".
+
+    Raises:
+        CourseError: this Slurm has none of them.
     """
     if chosen := settings.SRUN_MPI.value():
         return chosen
     try:
+        library = mpi_library()
+    except CourseError:  # a login node may lack what the nodes have
+        library = ""
+    spoken = plugins_of(library)
+    try:
         answer = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return _PLUGINS[0]
+        return spoken[0]
     there = re.findall(r"^\s*(\w+)\s*$", answer.stdout + answer.stderr, flags=re.MULTILINE)
-    return next((plugin for plugin in _PLUGINS if plugin in there), _PLUGINS[0])
+    if fitting := [plugin for plugin in spoken if plugin in there]:
+        return fitting[0]
+    if not there:
+        return spoken[0]
+    raise CourseError(
+        f"srun cannot start ranks of {library or 'MPICH'}: they need --mpi={' or --mpi='.join(spoken)}, and "
+        f"`srun --mpi=list` names {join(there)}. Ask your centre which MPI its Slurm can start. If it says that one of "
+        f"these fits, name it: `export {settings.SRUN_MPI.name}=…` before JupyterLab starts."
+    )
+
+
+def plugins_of(library: str) -> tuple[str, ...]:
+    """The plugins of srun that an MPI such as "Open MPI 4.1.4" speaks, the best first."""
+    if not (version := re.match(r"Open MPI (\d*)", library)):
+        return _PLUGINS["MPICH"]
+    return _PLUGINS["Open MPI"] if int(version[1] or 5) < 5 else _PLUGINS["Open MPI"][:1]  # since 5, PMIx alone
 
 
 def unrelated_processes_text(ranks: int) -> str:
