@@ -66,7 +66,7 @@ LOGIN = """#!/bin/bash
 # The portal hands nothing of its own environment on: this is what a login on the node would set, with a function that
 # is not exported.
 export HOME={home} PATH={path} SLURM_CONF={slurm}
-module () {{ [[ $1 == load ]] && export COURSE_MODULE=$2; }}
+module () {{ [[ $1 == load ]] && export COURSE_MODULE=$2 PYTHONPATH=/sw/packages/of/a/different/python; }}
 """
 MODULE = "mpich/4.2"
 
@@ -605,8 +605,9 @@ def test_a_module_that_the_site_names_is_loaded_before_jupyterlab_starts(session
     servers = {
         one.pid for one in psutil.net_connections("tcp") if one.laddr and one.laddr.port == session.connection["port"]
     }
-    loaded = {psutil.Process(pid).environ().get("COURSE_MODULE") for pid in servers if pid}
-    assert loaded == {MODULE}
+    environments = [psutil.Process(pid).environ() for pid in servers if pid]
+    assert {environment.get("COURSE_MODULE") for environment in environments} == {MODULE}
+    assert not any("PYTHONPATH" in environment for environment in environments)
 
 
 def test_jupyterlab_listens_on_one_address_and_keeps_a_modern_hash(session) -> None:
