@@ -14,7 +14,7 @@ from course_utils import settings
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.ranks import Ranks
-from course_utils.ranks.slurm import batch_job
+from course_utils.ranks.slurm import addresses, batch_job
 from course_utils.ranks.slurm.batch_job import Job
 from course_utils.ranks.slurm.node_agent import interface_to, network_variables
 
@@ -229,9 +229,7 @@ def test_a_notebook_that_is_gone_takes_its_job_with_it(slurm) -> None:
 def test_what_slurm_rejects_is_told_in_its_own_words(slurm) -> None:
     with pytest.raises(CourseError, match="Slurm rejected the job: .*invalid partition"):
         course.start(2, where="slurm", partition="nowhere")
-    with pytest.raises(
-        CourseError, match=r"did not start\. Slurm's job \d+ asks for more than there is, .* \(PartitionConfig"
-    ):
+    with pytest.raises(CourseError, match=r"did not start\. Slurm's job \d+ asks for more nodes, .* \(PartitionConfig"):
         course.start(200, where="slurm", nodes=2)
 
 
@@ -279,21 +277,36 @@ def test_a_job_asks_for_what_it_was_given() -> None:
 
 def test_an_address_that_leads_back_to_this_machine_is_rejected(monkeypatch) -> None:
     monkeypatch.delenv("COURSE_ADDRESS", raising=False)
-    monkeypatch.setattr(batch_job.socket, "gethostname", lambda: "login1")
-    monkeypatch.setattr(batch_job.socket, "gethostbyname", lambda name: "127.0.1.1")
+    monkeypatch.setattr(addresses.socket, "gethostname", lambda: "login1")
+    monkeypatch.setattr(addresses.socket, "gethostbyname", lambda name: "127.0.1.1")
     with pytest.raises(CourseError, match=r"login1, stands for 127\.0\.1\.1 here\..*export COURSE_ADDRESS="):
-        batch_job.address()
-    monkeypatch.setattr(batch_job.socket, "gethostbyname", lambda name: "10.1.0.7")
-    assert batch_job.address() == "10.1.0.7"
+        addresses.address()
+    monkeypatch.setattr(addresses.socket, "gethostbyname", lambda name: "10.1.0.7")
+    assert addresses.address() == "10.1.0.7"
 
     def unknown(name: str) -> str:
         raise OSError(-2, "Name or service not known")
 
-    monkeypatch.setattr(batch_job.socket, "gethostbyname", unknown)
+    monkeypatch.setattr(addresses.socket, "gethostbyname", unknown)
     with pytest.raises(CourseError, match=r"stands for no address \(Name or service not known\)"):
-        batch_job.address()
+        addresses.address()
+    monkeypatch.setattr(addresses.socket, "gethostbyname", lambda name: name)
     monkeypatch.setenv("COURSE_ADDRESS", "127.0.0.1")
-    assert batch_job.address() == "127.0.0.1", "what was named counts"
+    assert addresses.address() == "127.0.0.1", "what was named counts"
+
+
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ("203.0.113.7", "is no address of this machine"),
+        ("login1.invalid", "is no address, nor a name that has one"),
+        ("fe80::1", "is an IPv6 address"),
+    ],
+)
+def test_an_address_of_another_machine_is_rejected_before_the_job(monkeypatch, named, why) -> None:
+    monkeypatch.setenv("COURSE_ADDRESS", named)
+    with pytest.raises(CourseError, match=rf"COURSE_ADDRESS={named} {why}.*Its addresses are .*127\.0\.0\.1\."):
+        addresses.address()
 
 
 @pytest.mark.parametrize(
