@@ -103,7 +103,7 @@ sys.exit(7)
 def test_a_log_gets_a_line_now_and_then(tmp_path) -> None:
     seen = tmp_path / "seen"
     command = [sys.executable, ROOT / "tools" / "installer_progress.py", sys.executable, "-c", STAND_IN, seen]
-    environment = {**os.environ, "COURSE_SET_UP_SILENCE": "0"}
+    environment = {**os.environ, "SET_UP_SILENCE": "0"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=environment, cwd=tmp_path, **pipes) as process:
         for line in process.stderr:
