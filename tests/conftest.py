@@ -29,6 +29,7 @@ LONG = [
     "lessons/gpu_nodes/test_jobs",
     "pages/test_browser",
     "install/test_ondemand",
+    "install/test_open_mpi",
     "ranks/test_slurm",
     "lessons/gpu_nodes/test_gpu_nodes",
     "ranks/test_leftovers",

@@ -72,7 +72,7 @@ class ThisMachine:
             bar.refresh()
             over = launch_ranks.launcher_has_ended(folder) or folder.a_rank_has_ended()
             if over or time.monotonic() > deadline:
-                raise CourseError(failed_start_text(failed_start(folder)))
+                raise CourseError(failed_start_text(failed_start(folder, behind_links=bool(self.network))))
 
         return check
 
@@ -132,7 +132,7 @@ def site_of(ranks: int, network: EmulatedNetwork | None, where: str | None, job:
         if job:
             raise CourseError(f'start({next(iter(job))}=…) is for where="slurm": this machine has no such choice.')
         launch_ranks.check_number(ranks, allowed_cores())
-        return ThisMachine(ranks, possible_network(network))
+        return ThisMachine(ranks, possible_network(network, launch_ranks.links_obstacle))
     if where != "slurm":
         raise CourseError(f'start(where={where!r}): "slurm" and "nowhere" are known, or nothing for this machine.')
     if network:

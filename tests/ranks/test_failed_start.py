@@ -10,7 +10,13 @@ import pytest
 
 from course_utils.errors import CourseError
 from course_utils.ranks.processes import launch_ranks
-from course_utils.ranks.processes.failed_start import FailedStart, Obstacle, are_different, failed_start
+from course_utils.ranks.processes.failed_start import (
+    FailedStart,
+    Obstacle,
+    are_different,
+    failed_start,
+    failed_start_text,
+)
 from course_utils.ranks.processes.launch_ranks import ends_of, environment_of, launchers_mpi
 from course_utils.ranks.processes.open_mpi import OWN_LAUNCH, remove_own_launch
 from course_utils.ranks.processes.ranks_folder import RanksFolder
@@ -43,8 +49,8 @@ def obstacles(monkeypatch) -> list[Obstacle]:
 
     found: list[Obstacle] = []
 
-    def noted(folder: RanksFolder) -> FailedStart:
-        found.append((failed := failed_start(folder)).obstacle)
+    def noted(folder: RanksFolder, behind_links: bool) -> FailedStart:
+        found.append((failed := failed_start(folder, behind_links)).obstacle)
         return failed
 
     monkeypatch.setattr(launch_sites, "failed_start", noted)
@@ -93,6 +99,35 @@ def test_what_mpi4py_misses_is_named(launcher, obstacles, wrote, obstacle, advic
     launcher(f'#!/bin/sh\necho "{wrote}" >&2\nexit 1\n')
     assert advice in error_of_start()
     assert obstacles == [obstacle]
+
+
+def test_an_open_mpi_that_links_cut_off_from_its_launcher_is_named(launcher, tmp_path) -> None:
+    launcher("#!/bin/sh\n")
+    folder = RanksFolder(tmp_path)
+    (tmp_path / "ranks.log").write_text("[c1:31317] OPAL ERROR: Unreachable in file pmix3x_client.c at line 112\n")
+    (tmp_path / "facts.json").write_text('{"launcher": [1, null]}')
+    failed = failed_start(folder, behind_links=True)
+    assert failed.obstacle == Obstacle.BEHIND_LINKS and "Leave link, latency and slow out" in failed_start_text(failed)
+    assert failed_start(folder).obstacle == Obstacle.LAUNCHER_ENDED
+
+
+@pytest.mark.parametrize(
+    ("mpiexec", "component", "is_obstacle"),
+    [
+        ("mpiexec (OpenRTE) 4.1.5", "pmix3x", True),
+        ("mpiexec (OpenRTE) 4.1.4", "ext3x", False),
+        ("mpiexec (Open MPI) 5.0.6", "", False),
+        ("HYDRA build details:", "pmix3x", False),
+    ],
+)
+def test_an_open_mpi_with_its_own_pmix_has_no_links(launcher, tmp_path, mpiexec, component, is_obstacle) -> None:
+    launcher(f"#!/bin/sh\necho '{mpiexec}'\n")
+    (tmp_path / "ompi_info").write_text(f"#!/bin/sh\necho 'mca:pmix:{component}:version:'\n")
+    (tmp_path / "ompi_info").chmod(0o755)
+    launch_ranks.links_obstacle.cache_clear()
+    reason = launch_ranks.links_obstacle()
+    launch_ranks.links_obstacle.cache_clear()
+    assert (reason is not None) == is_obstacle
 
 
 EACH_ALONE = """#!/bin/sh
@@ -174,6 +209,23 @@ def test_the_courses_own_launcher_may_start_more_ranks_than_cores_and_for_root(l
     assert {name: environment[name] for name in OWN_LAUNCH} == OWN_LAUNCH | {"OMPI_MCA_btl": "self,tcp"}
     assert Path(environment["OMPI_MCA_orte_tmpdir_base"]) == Path(environment["COURSE_RANKS"])
     assert not OWN_LAUNCH.keys() & os.environ.keys() - {"OMPI_MCA_btl"}, "a learner's own mpiexec must not follow them"
+
+
+def test_the_courses_own_launcher_takes_no_orders_from_a_job_that_the_notebook_runs_in(
+    launcher, tmp_path, monkeypatch
+) -> None:
+    of_the_job = {
+        "SLURM_JOB_ID": "7",
+        "SLURM_NODELIST": "c[1-2]",
+        "PMIX_RANK": "0",
+        "PMI_FD": "9",
+        "PBS_NODEFILE": "/f",
+    }
+    for name, value in (of_the_job | {"SLURM_CONF": "/etc/slurm.conf", "CUDA_VISIBLE_DEVICES": "1"}).items():
+        monkeypatch.setenv(name, value)
+    environment = environment_of_launcher(launcher, tmp_path)
+    assert not of_the_job.keys() & environment.keys()
+    assert (environment["SLURM_CONF"], environment["CUDA_VISIBLE_DEVICES"]) == ("/etc/slurm.conf", "1")
 
 
 def test_jobs_of_slurm_and_what_a_learner_starts_on_a_rank_do_not_follow_them(four_ranks, tmp_path) -> None:

@@ -236,9 +236,8 @@ def test_a_node_that_goes_down_is_named_and_so_is_a_job_that_is_suspended(slurm,
     end.start()
     try:
         for _ in range(2):
-            with pytest.raises(
-                RanksGone, match=rf"Slurm's job {number} is over: node c2 went down(: fan)? \(NODE_FAIL\)"
-            ):
+            said = rf"Slurm's job {number} is over: node c2 went down(: fan)? \(NODE_FAIL\)"
+            with pytest.raises(RanksGone, match=said):
                 healthy.run(lambda comm: time.sleep(30))
     finally:
         end.join()

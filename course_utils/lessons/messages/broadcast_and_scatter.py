@@ -62,8 +62,8 @@ def scatter_blocks(comm: "MPI.Intracomm", vector: np.ndarray | None, root: int =
     messages may be waiting, so receive from `root` only.
 
     Args:
-        vector: one-dimensional, of any length and dtype, on the root. The other ranks do not read
-            it, and it may be None there.
+        vector: one-dimensional, of any length and of any dtype that MPI can send, on the root. The
+            other ranks do not read it, and it may be None there.
         root: the rank that has the vector.
 
     Source: MPI: A Message-Passing Interface Standard 4.1, section 6.6 (MPI_Scatterv).

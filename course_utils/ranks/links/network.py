@@ -17,7 +17,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -200,11 +200,17 @@ def delay_obstacle() -> str | None:
         return f"/dev/net/tun: {error.strerror}; the administrator would `modprobe tun` and let you use it."
 
 
-def possible_network(network: EmulatedNetwork | None) -> EmulatedNetwork | None:
-    """As much of the network as this system allows; prints a line about what it does not."""
+def possible_network(
+    network: EmulatedNetwork | None, mpis_obstacle: Callable[[], str | None] = lambda: None
+) -> EmulatedNetwork | None:
+    """As much of the network as this system allows; prints a line about what it does not.
+
+    Args:
+        mpis_obstacle: why the MPI of the ranks allows none; None where it does.
+    """
     if network is None:
         return None
-    if reason := obstacle():
+    if reason := obstacle() or mpis_obstacle():
         print(f"No links here: {reason} The ranks talk inside this machine instead.")
         return None
     if network.latency and (reason := delay_obstacle()):

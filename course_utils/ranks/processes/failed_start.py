@@ -31,6 +31,8 @@ class Obstacle(Enum):
     """mpi4py does not find the MPI library that it was built with."""
     DIFFERENT_MPI = auto()
     """The launcher belongs to a different MPI than mpi4py, so the processes that it starts do not find each other."""
+    BEHIND_LINKS = auto()
+    """Open MPI's ranks do not reach their launcher from behind emulated links."""
     LAUNCHER_ENDED = auto()
     """The launcher ended before the ranks were there, for reasons that its own words must explain."""
     UNKNOWN = auto()
@@ -42,6 +44,8 @@ _WORDS = {
     Obstacle.NO_LIBRARY: r"lib\w*mpi\S*: cannot open shared object file|cannot load MPI library",
 }
 """Python's words, the dynamic linker's, and mpi4py's."""
+_UNREACHABLE = r"OPAL ERROR: Unreachable in file \w*pmix|OPAL ERROR: Unreachable in file ext3x"
+"""Open MPI's words."""
 _LIBRARIES = {"Open MPI": "Open MPI", "MPICH": r"MPICH|Intel\(R\) MPI"}
 
 
@@ -63,14 +67,20 @@ class FailedStart:
     wrote: str = ""
 
 
-def failed_start(folder: RanksFolder) -> FailedStart:
-    """Find out why the ranks of a folder did not start."""
+def failed_start(folder: RanksFolder, behind_links: bool = False) -> FailedStart:
+    """Find out why the ranks of a folder did not start.
+
+    Args:
+        behind_links: they were to be nodes of their own.
+    """
     ended = wait_for_launcher(folder, _SECONDS_FOR_ITS_WORDS)
     log, mpiexec = ranks_log(folder), find_mpiexec()
     known = {"mpiexec": mpiexec, "wrote": log_of(folder)}
     for obstacle, words in _WORDS.items():
         if re.search(words, log):
             return FailedStart(obstacle, **known)
+    if behind_links and re.search(_UNREACHABLE, log):
+        return FailedStart(Obstacle.BEHIND_LINKS, **known)
     launcher, library = mpis(mpiexec)
     if are_different(launcher, library):
         return FailedStart(Obstacle.DIFFERENT_MPI, launcher=launcher, library=library, **known)
@@ -110,6 +120,12 @@ def failed_start_text(failed: FailedStart, who: str = "The ranks") -> str:
             )
         case Obstacle.DIFFERENT_MPI:
             return f"{what}. {different_mpis_text(failed.mpiexec, failed.launcher, failed.library)}"
+        case Obstacle.BEHIND_LINKS:
+            return (
+                f"{what}: from behind emulated links they do not reach {failed.mpiexec}. This Open MPI has a PMIx of "
+                "its own, and links work only with one that uses the library libpmix.so.2. Leave link, latency and "
+                "slow out."
+            )
         case Obstacle.LAUNCHER_ENDED:
             wrote = f"What it wrote:\n{failed.wrote}" if failed.wrote else "It wrote nothing."
             return f"{what}: {failed.mpiexec}, which starts them, has ended. {wrote}"

@@ -43,6 +43,8 @@ if not LINUX:  # a Mac's MPICH has no UCX; a Mac's name may resolve to nothing, 
         **{"FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"},  # MPICH's libfabric, which calls it so on every system
         **{"HYDRA_IFACE": LOOPBACK, "MPICH_INTERFACE_HOSTNAME": "127.0.0.1"},  # its launcher, and its builds with ch3
     }
+_OF_A_JOB = re.compile(r"SLURM_(?!CONF$)|PBS_|LSB_|PMI2?_|PMIX_|PE_HOSTFILE$")
+"""What a batch system tells a job. Launchers would take the job's nodes, and wait for the batch system's answers."""
 _LAUNCHERS = {"Open MPI": r"Open MPI|OpenRTE|PRRTE", "MPICH": r"HYDRA|MPICH|Intel\(R\) MPI"}
 """What launchers call themselves."""
 _CONTROLLER = (
@@ -108,6 +110,29 @@ def _takes_forked_ranks(mpiexec: str) -> bool:
     return forking.can_fork() and (Path(mpiexec).name == GFORKER or launchers_mpi(mpiexec) == "Open MPI")
 
 
+@functools.cache
+def links_obstacle() -> str | None:
+    """Why ranks of this MPI cannot be nodes behind links, whatever the system allows; None where they can.
+
+    Source: Open MPI 4.1, ompi_info(1); its components `ext3x` and others use a PMIx library, `pmix3x` contains one.
+    """
+    mpiexec = find_mpiexec()
+    beside = Path(mpiexec).with_name("ompi_info")
+    ompi_info = str(beside) if beside.exists() else shutil.which("ompi_info")
+    if not ompi_info or launchers_mpi(mpiexec) != "Open MPI":
+        return None
+    try:
+        answer = subprocess.run([ompi_info, "--parsable"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if not re.search(r"^mca:pmix:pmix\dx:", answer.stdout, flags=re.MULTILINE):
+        return None
+    return (
+        "this Open MPI contains a PMIx of its own, with which ranks do not reach their launcher from a node. They do "
+        "with one that uses the library libpmix.so.2."
+    )
+
+
 def short_name(version: str) -> str:
     """Name and version out of what an MPI library says of itself."""
     match = re.search(r"(MPICH|Open MPI|Intel\(R\) MPI)\D*([\d.]+)", version)
@@ -139,8 +164,9 @@ def launch(folder: RanksFolder, ranks: int, network: EmulatedNetwork | None = No
         CourseError: no mpiexec, or the system cannot run it.
     """
     mpiexec = find_mpiexec()
+    inherited = {name: value for name, value in os.environ.items() if not _OF_A_JOB.match(name)}
     own = environment_of(folder, threads_per_rank(ranks))
-    environment = {**_WITHIN_THIS_MACHINE, **OWN_LAUNCH, **session_folder(folder.path), **os.environ, **own}
+    environment = {**_WITHIN_THIS_MACHINE, **OWN_LAUNCH, **session_folder(folder.path), **inherited, **own}
     environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
     environment.pop("MPI_LOCALNRANKS", None)
     if network:

@@ -10,6 +10,7 @@ import pytest
 import course_utils as course
 from course_utils.lessons.messages import broadcast_and_scatter, point_to_point
 from course_utils.lessons.messages.broadcast_and_scatter import flat_broadcast, scatter_blocks, tree_broadcast
+from course_utils.lessons.messages.checks.common import DTYPES
 from course_utils.lessons.messages.ping_pong import fit_alpha_beta, message_time, ping_pong
 from course_utils.lessons.messages.point_to_point import exchange_without_deadlock, pass_the_token
 
@@ -97,6 +98,18 @@ def test_every_element_is_sent_once(four_ranks):
     run = four_ranks.run(scatter_blocks, course.per_rank([None, None, vector, None]), 2)
     assert np.array_equal(np.concatenate(run.results), vector)
     assert vector.nbytes <= run.bytes <= vector.nbytes + 1000
+
+
+def datatypes_of(comm, dtypes):
+    import numpy as np
+    from mpi4py import MPI
+
+    return [MPI.Datatype.fromcode(np.dtype(dtype).char).Get_name() for dtype in dtypes]
+
+
+def test_checks_draw_dtypes_that_every_mpi_can_send(four_ranks):
+    of_the_standard = four_ranks.run(datatypes_of, DTYPES).results[0]
+    assert "float16" not in DTYPES and all(name.startswith("MPI_") for name in of_the_standard), of_the_standard
 
 
 def test_ping_pong_counts_and_takes_time(four_ranks):
