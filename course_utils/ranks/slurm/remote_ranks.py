@@ -63,12 +63,17 @@ class RemoteRanks:
         self._reports = [NodeReport(IDLE, 0, "")] * len(nodes)
         self._reported_at = [time.monotonic()] * len(nodes)
         self._refreshed_at = self._asked_at = 0.0
+        self._ended_at: dict[int, float] = {}
         self._end: JobEnd | None = None
         self._why = ""
 
     def dead(self) -> list[int]:
         self._refresh()
-        ended = [rank for rank, report in enumerate(self._reports) if report.ended is not None]
+        for rank, report in enumerate(self._reports):
+            if report.ended is not None:
+                self._ended_at.setdefault(rank, time.monotonic())
+        settled = time.monotonic() - self.lag  # what the others do may not have come yet, and is compared with it
+        ended = [rank for rank, ended_at in self._ended_at.items() if ended_at < settled]
         limit = SILENT_SECONDS
         if self._silent(_DOUBTFUL_SECONDS) and self._known_end():
             limit = _DOUBTFUL_SECONDS
