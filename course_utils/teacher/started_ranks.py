@@ -15,6 +15,7 @@ import time
 from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import GIB, memory_bytes, memory_left, threads_per_rank
+from course_utils.ranks.processes.failed_start import unrelated_processes_text
 from course_utils.ranks.processes.launch_ranks import ends_of, find_mpiexec
 from course_utils.ranks.processes.open_mpi import OWN_LAUNCH
 from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
@@ -173,7 +174,10 @@ class StartedRanks:
                 else:
                     joining.remove(ready)
                     hello, [(_, _, credentials)], _, _ = ready.recvmsg(100, socket.CMSG_SPACE(12))
-                    found[json.loads(hello)["rank"]] = RankLine(ready, struct.unpack("3i", credentials)[0])
+                    rank = json.loads(hello)["rank"]
+                    if rank in found:  # each takes itself for rank 0
+                        raise CourseError(f"{_NO_START}: {unrelated_processes_text(self._number)}")
+                    found[rank] = RankLine(ready, struct.unpack("3i", credentials)[0])
         self.lines = [found[rank] for rank in range(self._number)]
 
     def _written(self) -> str:

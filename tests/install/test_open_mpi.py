@@ -212,6 +212,16 @@ def test_the_mpiexec_of_the_other_mpi_is_named(environment, mpi4py) -> None:
     assert f"{belongs} {mpi4py}" in said
 
 
+@needs_a_box
+def test_marks_need_mpi4pys_own_mpiexec_and_say_so_at_once(environment, tmp_path) -> None:
+    solution = ROOT / "exercises" / "solutions" / "04_messages.ipynb"
+    command = [BESIDE, "-m", "course_utils.cli", "grade", solution, "--out", tmp_path / "marks.csv"]
+    own = environment | {"COURSE_MPIEXEC": str(Path(find_mpiexec()).resolve()), "COLUMNS": "1000"}
+    done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=200, cwd=ROOT, check=False)
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "belongs to MPICH, and mpi4py was built with Open MPI" in said
+
+
 # --- a job of Slurm's -------------------------------------------------------------------------------------------------
 
 JOB = """

@@ -133,7 +133,7 @@ class NodeState:
 
     Attributes:
         name: of the node.
-        state: such as "idle", or "down*" for one that does not answer.
+        state: such as "idle"; with a star, as "down*", for one that has not answered lately.
         reason: why it is not in use, as somebody has written it; "" for none.
     """
 
@@ -144,14 +144,12 @@ class NodeState:
     @property
     def takes_jobs(self) -> bool:
         """Whether jobs may start on it, now or when others have ended."""
-        return not re.match(r"down|drain|fail|maint|unknown|error|inval|blocked|perfctrs|future", self.state) and (
-            not self.state.endswith("*")
-        )
+        return not re.match(r"down|drain|fail|maint|unknown|error|inval|blocked|perfctrs|future", self.state)
 
     @property
     def is_down(self) -> bool:
         """Whether what ran on it is lost."""
-        return self.state.startswith(("down", "fail")) or self.state.endswith("*")
+        return self.state.startswith(("down", "fail"))
 
 
 def status_of(number: str) -> JobStatus:
