@@ -463,6 +463,13 @@ def test_a_folder_of_wheels_for_something_else_is_rejected(machine, changes, lin
 
 def test_a_folder_without_a_list_is_no_folder_of_wheels(machine, tmp_path) -> None:
     assert "has no requirements.lock. `tools/fetch-wheels FOLDER`" in machine.rejects(WHEELS=str(tmp_path))
+    assert machine.rejects(WHEELS=str(tmp_path / "none")) == "WHEELS names no folder that can be entered.\n"
+
+
+def test_a_folder_of_wheels_with_another_build_of_torch_is_named(machine) -> None:
+    done = machine.set_up(WHEELS=str(folder_of_wheels(machine)), TORCH="cu126")
+    assert done.returncode == 1
+    assert done.stderr.endswith("has torch's build cpu, and TORCH=cu126 asks for a different one.\n")
 
 
 def test_who_finds_no_python_hears_of_uv_and_of_the_modules(machine) -> None:
