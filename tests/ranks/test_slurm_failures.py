@@ -190,6 +190,15 @@ def test_a_job_for_which_no_node_is_up_is_given_up_and_one_with_a_node_waits(com
     assert "its nodes are down or reserved" in waiting_text("12", status_of("12"))
 
 
+def test_a_job_that_slurm_cancels_for_a_prologs_failure_is_told_so(commands) -> None:
+    job_is(commands, "CANCELLED", nodes="c1")
+    commands(sinfo="echo 'c1|drained|Prolog error'")
+    assert "could not start it on c1 (Prolog error). A prolog" in end_text(end_of("12"))
+    assert end_of("12", has_begun=True).cause is EndCause.CANCELLED
+    commands(sinfo="echo 'c1|idle|none'")
+    assert end_of("12").cause is EndCause.CANCELLED
+
+
 def test_what_a_job_waits_for_is_told(commands) -> None:
     for reason, meant in {
         "JobHeldAdmin": "held by the centre's staff",

@@ -207,8 +207,19 @@ def end_of_status(number: str, status: JobStatus, has_begun: bool = False) -> Jo
             return JobEnd(number, EndCause.NO_NODE_UP, status, missing)
     if cause is None:
         return None
+    if cause is EndCause.CANCELLED and not has_begun and (reason := _prolog_error(status.nodes)):
+        return JobEnd(number, EndCause.LAUNCH_FAILED, replace(status, reason=reason))
     down = nodes_down(status.nodes) if cause is EndCause.NODE_DOWN else ()
     return JobEnd(number, cause, status, down)
+
+
+def _prolog_error(nodes: str) -> str:
+    """What Slurm has written down for a node whose prolog has failed; "" for none.
+
+    It drains that node, and cancels the job if that may not be put back into the queue.
+    """
+    listed = node_states("--nodes", nodes) if nodes else []
+    return next((node.reason for node in listed if node.reason.startswith("Prolog error")), "")
 
 
 def _cause_of(status: JobStatus, has_begun: bool) -> EndCause | None:
