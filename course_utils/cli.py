@@ -1,5 +1,6 @@
 """The command `course`: examine this machine, check and grade notebooks, plan and measure training."""
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from course_utils.lessons.profiling.dumps.recorder_comparison import compare_dum
 from course_utils.lessons.profiling.dumps.recorder_dumps import read_dumps
 from course_utils.lessons.profiling.dumps.recorder_sentences import dumps_text
 from course_utils.lessons.profiling.dumps.recorder_waits import first_ranks
+from course_utils.probes import report_of
 from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
 from course_utils.syllabus import ROOT
 from course_utils.teacher.handed_in.portal_names import Portal
@@ -63,17 +65,30 @@ def doctor(
     ] = None,
     more: Annotated[list[Path] | None, typer.Argument(help="with --log: more files of the same launch")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="start no ranks, and do not ask torch for GPUs")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="print one object of JSON instead, with values and no sentences")
+    ] = False,
 ) -> None:
     """Try out what this machine can run, and say what is missing. Exit status 0 if the course can run.
 
     With --log, say why a launch failed. Exit status 0 if the cause is known, if it is known at which ranks to look, or
     if nothing failed.
+
+    With --json, print one object and nothing else. It has the number of its schema (1), whether the course can run
+    (can_run), the versions of course, python, torch, mpi4py and mpi, and checks: for each its name, its health (ok,
+    warning, failed or not tried), what was found as values, the names of what is missing, and the command that mends
+    it, or null. Names may be added to a schema, and none is removed.
     """
     if more and not log:
         raise CourseError(f"What should be done with {more[0]}? To explain the log of a launch, write --log before it.")
+    if log and as_json:
+        raise CourseError("--json reports on this machine, and not on a log: leave out --log or --json.")
     if log:
         raise typer.Exit(0 if explain_launch([*log, *(more or ())]) else 1)
-
+    if as_json:
+        report = report_of(examine(quick))
+        print(json.dumps(report, indent=2, ensure_ascii=False))
+        raise typer.Exit(0 if report["can_run"] else 1)
     raise typer.Exit(0 if print_findings(examine(quick)) else 1)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from course_utils.machine import ranks_python
 from course_utils.progress_bar import ProgressBar
-from course_utils.ranks.links.network import EmulatedNetwork, rate_text
+from course_utils.ranks.links.network import EmulatedNetwork
 from course_utils.ranks.start import start_separate_ranks
 
 if TYPE_CHECKING:
@@ -89,11 +89,11 @@ def bits_per_second(ranks: "Ranks") -> float:
     return 8 * MESSAGE_BYTES / ranks.run(there_and_back, MESSAGE_BYTES, MESSAGES).results[0]
 
 
-def link_text() -> tuple[str, bool]:
-    """Shape a link, send over it for about a second; what it carried, and whether that is what was asked for."""
+def carried_by_a_link() -> tuple[float, bool]:
+    """Shape a link and send over it for about a second: bits per second, and whether that is what was asked for."""
     with two_ranks(EmulatedNetwork((round(LINK),) * 2)) as ranks:
         carried = bits_per_second(ranks)
-    return f"a link of {rate_text(LINK)} carried {carried / 1e6:.0f}", 0.8 < carried / LINK < 1.05
+    return carried, 0.8 < carried / LINK < 1.05
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,9 @@ module CourseApp
 
   # Shell lines after which the array `course_python` is the command of the Python that has the course.
   def environment
-    [*site.fetch('modules').map { |name| load_line(Shellwords.escape(name)) }, *python_lines].join("\n")
+    modules = site.fetch('modules').map { |name| load_line(Shellwords.escape(name)) }
+    modules << 'unset PYTHONPATH PYTHONHOME # else packages of theirs would come first' unless modules.empty?
+    [*modules, *python_lines].join("\n")
   end
 
   # Whether learners get the notebooks of the container's image. A folder of the node by that name is a different one.

@@ -75,7 +75,7 @@ module CourseApp
 
   # The choices of a setting, with other words that mean the same.
   CHOICES = {
-    environment: { 'python' => %w[venv], 'conda' => [], 'container' => %w[apptainer singularity] },
+    environment: { 'python' => %w[venv], 'conda' => [], 'container' => %w[apptainer] },
     account: { 'no' => %w[false off none], 'optional' => [], 'needed' => %w[yes true on required], 'auto' => [] }
   }.freeze
 

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SILENCE = float(os.environ.get("COURSE_SET_UP_SILENCE", "20"))
+SILENCE = float(os.environ.get("SET_UP_SILENCE", "20"))
 """Seconds after which a log gets a line that says how far it is."""
 LARGE = 1_000_000
 UNITS = {"B": 1, "bytes": 1, "kB": 1e3, "KiB": 2**10, "MB": 1e6, "MiB": 2**20, "GB": 1e9, "GiB": 2**30}

@@ -4,8 +4,9 @@
 
 uv resolves pyproject.toml for all Pythons and systems at once. The result is written in sections, because nobody needs
 all of it: `course` is what `make setup` always installs, `torch` is PyTorch's build on PyPI with all that it brings,
-`mpi4py` and `mpich` are for MPI, and the others hold what an extra of pyproject.toml adds to these. The builds that
-PyTorch offers on its own index, such as `+cpu`, are different files, and their hashes are not in here.
+`mpi4py`, `mpich` and `cython` (which builds mpi4py for a site's own MPI) are for MPI, and the others hold what an extra
+of pyproject.toml adds to these. The builds that PyTorch offers on its own index, such as `+cpu`, are different files,
+and their hashes are not in here.
 """
 
 import re
@@ -54,6 +55,7 @@ def sections() -> dict[str, list[str]]:
         new = {name: lines for name, lines in added.items() if name not in course}
         if extra == "mpi":  # a site with an MPI of its own needs the first alone
             found |= {name: [lines] for name, lines in new.items()}
+            found["cython"] = list(resolved(["cython>=3.0.1"]).values())  # what builds mpi4py against that MPI
         else:
             found[extra] = list(new.values())
     return found

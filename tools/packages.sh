@@ -27,7 +27,7 @@ set_aside() {
         PIP_INDEX_URL | PIP_EXTRA_INDEX_URL | PIP_NO_INDEX | PIP_FIND_LINKS | PIP_TRUSTED_HOST | PIP_CONFIG_FILE) continue ;;
         PIP_CERT | PIP_CLIENT_CERT | PIP_PROXY | PIP_*TIMEOUT | PIP_RETRIES | PIP_*CACHE_DIR | PIP_KEYRING* | PIP_USE_FEATURE) continue ;;
         UV_*INDEX* | UV_FIND_LINKS | UV_*CACHE* | UV_*TIMEOUT | UV_*RETRIES | UV_KEYRING* | UV_INSECURE_HOST | UV_*CONFIG*) continue ;;
-        UV_*CERT* | UV_*TLS | UV_OFFLINE | UV_LINK_MODE | UV_CONCURRENT* | UV_PYTHON_* | UV_*_DIR | UV_LOCK_TIMEOUT) continue ;;
+        UV_*CERT* | UV_*TLS | UV_OFFLINE | UV_COMPILE_BYTECODE | UV_LINK_MODE | UV_CONCURRENT* | UV_PYTHON_* | UV_*_DIR | UV_LOCK_TIMEOUT) continue ;;
         PIP_DISABLE_PIP_VERSION_CHECK | PIP_NO_INPUT | PIP_NO_COLOR | PIP_ROOT_USER_ACTION | PIP_PROGRESS_BAR) continue ;;
         PIP_REQUIRE_VIRTUALENV | PIP_BREAK_SYSTEM_PACKAGES | PIP_LOG | PIP_NO_WARN* | UV_NO_PROGRESS | PYTHONWARNINGS) ;;
         PYTHONPATH) aside="$aside PYTHONPATH$(torch_in_path)" ;;
@@ -113,8 +113,8 @@ raise SystemExit(not (3, $oldest) <= sys.version_info[:2] <= (3, $newest) or on_
         stop "$without_venv cannot make virtual environments. On Debian and Ubuntu: apt install $(basename "$without_venv")-venv"
     fi
     say "The course needs $needed, and none was found${PYTHON:+ at $PYTHON}${unfit:+ ($unfit)}."
-    [ -z "${LMOD_CMD:-}${MODULESHOME:-}" ] || say "This machine has environment modules: \`module avail python\` lists them. Load one, or name it as below."
-    say "Install one, or name it: make setup PYTHON=/path/to/python3.$newest"
+    [ -z "${LMOD_CMD:-}${MODULESHOME:-}" ] && get="Install one" || get="\`module avail python\` lists those of this machine. Load one"
+    say "$get, or name it: make setup PYTHON=/path/to/python3.$newest"
     stop "uv fetches one without administrator rights: \`uv python install 3.$newest\`, then \`make setup PYTHON=\"\$(uv python find 3.$newest)\"\`"
 }
 
@@ -157,17 +157,22 @@ choose_torch() {
     fi
 }
 say_where_torch_is_from() {
-    large="On Linux it brings CUDA, which is a download of several gigabytes."
+    case ${system:-$(uname -s)} in
+    Linux)
+        large=" On Linux it brings CUDA, which is a download of several gigabytes."
+        copy=" If it is a copy of PyPI's, it brings CUDA, which is several gigabytes." ;;
+    *) large='' copy='' ;;
+    esac
     case $origin in
     site) say "torch $(pinned torch)+$build is where this site's packages come from ($sources)." ;;
     pytorch) say "torch's build for $build comes from PyTorch's index (\`TORCH=… make setup\` chooses a different one)." ;;
     pypi)
-        if [ -n "$sources$no_index" ]; then
-            say "torch $(pinned torch) comes from where this site's packages come from${sources:+ ($sources)}. If it is a copy of PyPI's, it brings CUDA on Linux, which is several gigabytes."
+        if [ -n "$no_index${PIP_INDEX_URL:-}" ]; then
+            say "torch $(pinned torch) is where this site's packages come from${sources:+ ($sources)}.$copy"
         elif [ "$1" != pypi ]; then
-            say "PyTorch's index of builds for $1 does not answer, so torch comes from PyPI. $large"
-        elif [ "$(uname -s)" = Linux ]; then
-            say "torch comes from PyPI. $large"
+            say "PyTorch's index of builds for $1 does not answer, so torch comes from PyPI.$large"
+        elif [ -n "$large" ]; then
+            say "torch comes from PyPI.$large"
         fi ;;
     esac
 }

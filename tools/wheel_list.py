@@ -59,7 +59,7 @@ def listed(folder: Path) -> str:
         parse = parse_wheel_filename if file.suffix == ".whl" else parse_sdist_filename
         name, version, *_ = parse(file.name)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        of_course = sections.get(name) in ("pip", "course", "mpi4py", "mpich")
+        of_course = sections.get(name) in ("pip", "course", "mpi4py", "cython", "mpich")
         entries[sections[name] if of_course else "torch"][f"{name}=={version}"].append(digest)
     text = ""
     for name, requirements in entries.items():

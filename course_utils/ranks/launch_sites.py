@@ -12,7 +12,7 @@ from course_utils.ranks.processes import launch_ranks
 from course_utils.ranks.processes.failed_start import failed_start, failed_start_text, unrelated_processes_text
 from course_utils.ranks.processes.process_control import LocalRanks, ProcessControl
 from course_utils.ranks.processes.ranks_folder import RanksFolder, shared_root
-from course_utils.ranks.slurm import batch_job
+from course_utils.ranks.slurm import batch_job, job_startup
 from course_utils.ranks.slurm.remote_ranks import RemoteRanks
 from course_utils.words import count
 
@@ -102,31 +102,16 @@ class SlurmNodes:
         return {"network": None, "slurm": self.job.facts}
 
     def folder(self) -> RanksFolder:
-        root = shared_root()
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return RanksFolder.new(root)
+        return RanksFolder.new(shared_root(made=True))
 
     def launch(self, folder: RanksFolder) -> None:
         batch_job.launch(folder, self.job)
 
     def startup_check(self, folder: RanksFolder, bar: "ProgressBar") -> Callable[[], None]:
-        began, number, asked = time.monotonic(), folder.facts()["job"], [0.0]
-
-        def check() -> None:
-            bar.refresh()
-            if time.monotonic() - asked[0] > 2.0:  # Slurm's controller serves the whole site
-                asked[0] = time.monotonic()
-                bar.say(batch_job.waiting_text(number))
-                if over := batch_job.over_text(number):
-                    wrote = launch_ranks.log_of(folder)
-                    raise CourseError(f"The ranks did not start. {over} What they wrote:\n{wrote}")
-                if time.monotonic() - began > batch_job.QUEUE_SECONDS:
-                    raise CourseError(f"Slurm's job {number} has waited for a day; it is cancelled.")
-
-        return check
+        return job_startup.startup_check(folder, bar)
 
     def control(self, folder: RanksFolder, introduced: list[dict]) -> ProcessControl:
-        return RemoteRanks(folder, len(introduced), folder.facts()["job"])
+        return RemoteRanks(folder, [fact["node"] for fact in introduced], folder.facts()["job"])
 
     def unrelated_processes_text(self) -> str:
         return batch_job.unrelated_processes_text(self.job.ranks)

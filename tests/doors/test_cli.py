@@ -11,6 +11,7 @@ import pytest
 
 from course_utils.diagnosis import CAN_RUN, Probed
 from course_utils.errors import CourseError
+from course_utils.probes import SCHEMA
 from course_utils.syllabus import ROOT
 from workshop.bench import cluster
 from workshop.bench.__main__ import bench
@@ -52,6 +53,48 @@ def test_doctor_ends_with_status_1_where_it_cannot(monkeypatch, capsys) -> None:
     monkeypatch.setattr("course_utils.cli.examine", lambda quick: [missing])
     status, output = in_process(capsys, "doctor")
     assert status == 1 and output.startswith(f"{missing}\n")
+
+
+def test_doctor_prints_one_object_for_programs() -> None:
+    done = course("doctor", "--quick", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 0 and report["schema"] == SCHEMA and report["can_run"] is True
+    assert set(report["versions"]) == {"course", "python", "torch", "mpi4py", "mpi"} and all(
+        report["versions"].values()
+    )
+    health = {check["name"]: check["health"] for check in report["checks"]}
+    assert health["python"] == "ok" and health["ranks"] == health["gloo"] == "not tried"
+    assert {"name", "health", "values", "missing", "command"} == set(report["checks"][0])
+
+
+def test_doctor_tells_programs_what_is_missing_and_how_to_get_it(monkeypatch, capsys) -> None:
+    missing = Probed("MPI", "missing", False, missing=("mpi4py",), command="make setup")
+    monkeypatch.setattr("course_utils.cli.examine", lambda quick: [missing])
+    status, output = in_process(capsys, "doctor", "--json")
+    report = json.loads(output)
+    assert status == 1 and report["can_run"] is False
+    assert report["checks"] == [
+        {"name": "mpi", "health": "failed", "values": {}, "missing": ["mpi4py"], "command": "make setup"}
+    ]
+    with pytest.raises(CourseError, match="leave out --log or --json"):
+        from course_utils.cli import app
+
+        app(["doctor", "--json", "--log", "x"], standalone_mode=False)
+
+
+def test_a_package_on_the_pythonpath_is_named_with_what_leaves_it_out(tmp_path) -> None:
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy" / "__init__.py").write_text('raise ImportError("numpy of another Python")\n')
+    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(tmp_path))))
+    done = course("doctor", "--quick", PYTHONPATH=path)
+    [line] = [line for line in done.stdout.splitlines() if "PYTHONPATH" in line]
+    assert done.returncode == 1 and line.startswith(f"✗ PYTHONPATH  PYTHONPATH brings numpy from {tmp_path}, before")
+    assert "ImportError: numpy of another Python" in line and "`env -u PYTHONPATH course doctor`" in line
+    assert "make setup" not in line
+    report = json.loads(course("doctor", "--json", PYTHONPATH=path).stdout)
+    health = {check["name"]: (check["health"], check["command"]) for check in report["checks"]}
+    assert health["pythonpath"] == ("failed", "unset PYTHONPATH") and health["ranks"][0] == "not tried"
+    assert health["gpus"][0] == "ok", "torch is not blamed"
 
 
 def test_bench_alone_lists_them() -> None:

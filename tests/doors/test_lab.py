@@ -44,15 +44,17 @@ def serving(folder: Path, port: int, *options: str) -> Iterator[tuple[subprocess
     command = [sys.executable, "-m", "course_utils.lab", "--port", str(port), *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
     lines = []
-    for line in server.stdout:
-        lines.append(line.rstrip())
-        if "Ctrl+C" in line:
-            break
-    yield server, lines
-    if server.poll() is None:
-        server.kill()
-    server.wait()
-    server.stdout.close()
+    try:
+        for line in server.stdout:
+            lines.append(line.rstrip())
+            if "Ctrl+C" in line:
+                break
+        yield server, lines
+    finally:
+        if server.poll() is None:
+            server.kill()
+        server.wait()
+        server.stdout.close()
 
 
 @pytest.fixture

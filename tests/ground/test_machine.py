@@ -1,5 +1,6 @@
 """What the doctor reads of a machine, on machines made of files."""
 
+import contextlib
 import errno
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 
 import course_utils as course
 from course_utils import diagnosis, smoke_tests, system
+from course_utils.errors import CourseError
 from course_utils.machine import gpus, memory_bytes, memory_left
 from course_utils.ranks import launch_sites
 from course_utils.ranks.start import current
@@ -147,7 +149,7 @@ def test_the_doctor_tries_this_machine_out_and_finds_it_fit(capsys) -> None:
 
 
 def test_a_quick_look_starts_nothing(monkeypatch, capsys) -> None:
-    for name in ("two_ranks", "ask_torch", "link_text"):
+    for name in ("two_ranks", "ask_torch", "carried_by_a_link"):
         monkeypatch.setattr(smoke_tests, name, lambda *_: pytest.fail("it started something"))
     course.doctor(quick=True)
     lines = capsys.readouterr().out.splitlines()
@@ -172,9 +174,10 @@ def test_ranks_that_do_not_start_are_a_line_with_what_they_wrote(monkeypatch, tm
     findings = list(diagnosis.examine())
     assert not diagnosis.print_findings(findings)
     [ranks] = [finding for finding in findings if finding.what == "ranks"]
-    assert not ranks.well and ranks.found.endswith(reason) and "`course sweep`" in ranks.remedy
+    assert not ranks.well and ranks.found.endswith(reason)
+    assert not ranks.remedy and not ranks.command, "nothing was left behind that a sweep would end"
     *_, line, last = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("✗", "The"))]
-    assert line == str(ranks) and reason in line and ranks.remedy in line
+    assert line == str(ranks) and reason in line
     assert last == diagnosis.CANNOT_RUN
 
 
@@ -202,6 +205,26 @@ def test_without_a_sandbox_the_line_on_grading_says_what_is_left(monkeypatch, ro
     assert not found.well and not found.needed and how in found.found and "apt install bubblewrap" in found.found
     monkeypatch.setattr(diagnosis.sandbox, "obstacle", lambda: None)
     assert of("grading").well
+
+
+def test_a_sweep_is_advised_only_if_ranks_were_left_behind(monkeypatch) -> None:
+    @contextlib.contextmanager
+    def no_ranks():
+        raise CourseError("The ranks did not start.")
+        yield
+
+    monkeypatch.setattr(smoke_tests, "two_ranks", no_ranks)
+    [found] = diagnosis._ranks()
+    assert not found.well and not found.remedy and found.values == {"processes_left_behind": 0}
+    monkeypatch.setattr(diagnosis, "_left_behind", lambda: 3)
+    [found] = diagnosis._ranks()
+    assert "`course sweep`" in found.remedy and found.command == "course sweep"
+
+
+def test_who_may_not_write_to_a_release_is_not_told_to_set_it_up(monkeypatch) -> None:
+    monkeypatch.setattr(diagnosis, "may_write", lambda: False)
+    text, command = diagnosis._set_up("installs them")
+    assert text.startswith(f"Ask whoever installed {ROOT}") and not command
 
 
 def test_no_mpiexec_is_a_line_and_no_error(monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""pyproject.toml, constraints.txt and environment.yml declare the same set; `make setup` makes it once."""
+"""pyproject.toml, constraints.txt, requirements.lock and environment.yml name one set; `make setup` makes it once."""
 
 import ast
 import importlib.metadata
@@ -70,6 +70,44 @@ def test_conda_asks_for_the_same_python() -> None:
 @pytest.mark.parametrize("name", sorted(declared()))
 def test_the_pinned_version_is_an_allowed_one(name: str) -> None:
     assert declared()[name].specifier.contains(pinned()[name])
+
+
+ONE_SYSTEM_ALONE = {"appnope"}
+"""Packages that a Linux does not have, so `pip freeze` never names them for constraints.txt."""
+
+
+def locked() -> dict[str, dict[str, tuple[str, int]]]:
+    """Version and number of hashes of every package of requirements.lock, by section."""
+    sections: dict[str, dict[str, tuple[str, int]]] = {}
+    for part in re.split(r"^# \[", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE)[1:]:
+        name, _, entries = part.partition("]\n")
+        found = re.findall(r"^(\S+)==(\S+).*((?:\n    --hash=sha256:[0-9a-f]{64}.*)*)", entries, flags=re.MULTILINE)
+        sections[name] = {canonicalize_name(name): (version, hashes.count("--hash")) for name, version, hashes in found}
+    return sections
+
+
+def test_the_lock_file_has_the_pinned_versions_and_hashes_for_them() -> None:
+    versions = {name: version for section in locked().values() for name, (version, _) in section.items()}
+    assert {name: versions.get(name) for name in pinned()} == pinned(), "renew it with tools/lock.py"
+    others = {name for name in versions.keys() - pinned() if not CUDA.match(name)}
+    assert others == {"pip", "cython", *ONE_SYSTEM_ALONE}
+    assert all(count for section in locked().values() for _, count in section.values())
+
+
+def test_the_lock_file_has_a_section_for_everything_that_is_installed() -> None:
+    sections = locked()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(sections) == {"pip", "course", "torch", "mpi4py", "cython", "mpich", *extras} - {"dev", "mpi"}
+    assert {"torch", "torchvision"} == {name for name in sections["torch"] if not CUDA.match(name)}
+    for name in EVERYBODYS:
+        assert any(name in sections[section] for section in ("course", "torch", "mpi4py", "mpich")), name
+    for extra in extras.keys() - {"dev", "mpi"}:
+        for line in extras[extra]:
+            assert canonicalize_name(Requirement(line).name) in sections[extra]
+    builds = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert {Requirement(line).name for line in builds} <= set(sections["course"]), (
+        "the course is built with what it has"
+    )
 
 
 def needed() -> set[str]:

@@ -66,7 +66,7 @@ LOGIN = """#!/bin/bash
 # The portal hands nothing of its own environment on: this is what a login on the node would set, with a function that
 # is not exported.
 export HOME={home} PATH={path} SLURM_CONF={slurm}
-module () {{ [[ $1 == load ]] && export COURSE_MODULE=$2; }}
+module () {{ [[ $1 == load ]] && export COURSE_MODULE=$2 PYTHONPATH=/sw/packages/of/a/different/python; }}
 """
 MODULE = "mpich/4.2"
 
@@ -402,6 +402,34 @@ def test_a_session_keeps_its_version_when_the_site_moves_the_link(app, tmp_path)
     assert f"learners_copy {tmp_path}/sw/2026-11 {tmp_path}/course " in calls[1]
 
 
+STUBBORN = """#!/bin/sh
+[ "$2" = jupyterlab ] || exit 0
+trap "" TERM
+echo $$ > "$HOME/pid"
+exec sleep 60
+"""
+
+
+def test_a_jupyterlab_that_does_not_end_when_it_is_told_to_is_ended(app, tmp_path) -> None:
+    python, staged = tmp_path / "python", tmp_path / "staged"
+    python.write_text(STUBBORN)
+    python.chmod(0o755)
+    assert render(change_site(app, tmp_path, python=str(python)), staged, PLAIN) is None
+    patient = (staged / "script.sh").read_text()
+    assert "{1..100}" in patient
+    (staged / "script.sh").write_text(patient.replace("{1..100}", "{1..3}"))
+    environment = os.environ | {
+        "HOME": str(tmp_path),
+        "COURSE_PASSWORD": "p",
+        "course_news_file": str(tmp_path / "news"),
+    }
+    with subprocess.Popen(["./script.sh"], cwd=staged, env=environment) as script:
+        assert wait_until((tmp_path / "pid").exists, 20)
+        script.terminate()
+        script.wait(20)
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
 def test_a_python_without_the_course_is_named(app, tmp_path) -> None:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S "$@"\n')
@@ -577,8 +605,9 @@ def test_a_module_that_the_site_names_is_loaded_before_jupyterlab_starts(session
     servers = {
         one.pid for one in psutil.net_connections("tcp") if one.laddr and one.laddr.port == session.connection["port"]
     }
-    loaded = {psutil.Process(pid).environ().get("COURSE_MODULE") for pid in servers if pid}
-    assert loaded == {MODULE}
+    environments = [psutil.Process(pid).environ() for pid in servers if pid]
+    assert {environment.get("COURSE_MODULE") for environment in environments} == {MODULE}
+    assert not any("PYTHONPATH" in environment for environment in environments)
 
 
 def test_jupyterlab_listens_on_one_address_and_keeps_a_modern_hash(session) -> None:

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ case "$*" in
 -c*"version('torch')"*) echo "$TORCH_HERE"; exit 0 ;;
 -c*"version('torchvision')"*) echo "$VISION_HERE"; exit 0 ;;
 -c* | *compileall*) exit 0 ;;
-*"pip config list") echo "$PIP_CONF"; exit 0 ;;
+*"pip config list") echo "$OF_PIP"; exit 0 ;;
 *index*versions*--index-url*) echo "$INDEX"; exit 0 ;;
 *index*versions*) echo "$SITE_INDEX"; exit 0 ;;
 *install*) if [ -n "$SAYS" ]; then echo "$SAYS" >&2; exit 1; fi
@@ -36,11 +37,8 @@ case "$*" in
     if [ -p "$WAITS" ]; then cat "$WAITS"; fi ;;
 esac
 env | grep -E '^(PIP|UV|PYTHON)[A-Z_]*=' | sort >"$ASKED.environment"
-case "$*" in
-*"-r .venv/requirements.txt"*)
-    named=$(grep -o '^[a-z0-9]*' .venv/requirements.txt | paste -sd ' ' -)
-    named=" ($(grep -c hash= .venv/requirements.txt): $named)" ;;
-esac
+file=.venv/requirements.txt
+case "$*" in *"-r $file"*) named=" ($(grep -c hash= $file): $(grep -o '^[a-z0-9]*' $file | paste -sd ' ' -))" ;; esac
 echo "${0##*/} $*$named" >>"$ASKED"
 """
 PYTHON = r"""#!/bin/sh
@@ -330,15 +328,21 @@ def test_uv_does_the_installing_where_it_is_there(machine) -> None:
     assert [line.split(maxsplit=5)[5] for line in machine.asked] == by_pip
 
 
+UV_WITHOUT_PIP = r"""#!/bin/sh
+# uv: its environments have no pip until that is installed.
+echo "uv $*" >>"$ASKED"
+if [ "$1" = venv ]; then
+    "$FAKES/python3" -m venv .venv
+    rm .venv/bin/pip
+else
+    echo "#!$PWD/.venv/bin/python" >.venv/bin/pip
+fi
+"""
+
+
 def test_uv_makes_environments_with_a_python_that_cannot(machine) -> None:
     machine.python("python3", f"3.{OLDEST}", venv=False)
-    as_python = (
-        'shift; while [ "$1" != .venv ]; do shift; done; set -- -m venv "$1"; . "$FAKES/python3"; rm .venv/bin/pip'
-    )
-    comes_pip = 'echo "#!$PWD/.venv/bin/python" >.venv/bin/pip'
-    machine.program(
-        "uv", f'#!/bin/sh\necho "uv $*" >>"$ASKED"\nif [ "$1" = venv ]; then {as_python}; else {comes_pip}; fi\n'
-    )
+    machine.program("uv", UV_WITHOUT_PIP)
     machine.installs(INDEX="")
     assert machine.asked[0] == f"uv venv --quiet --python {machine.programs}/python3 .venv"
     assert machine.asked[1].endswith("--no-deps --require-hashes -r .venv/requirements.txt"), "pip, which uv leaves out"
@@ -352,6 +356,211 @@ def test_the_choice_of_mpi_is_remembered_until_another_is_made(machine) -> None:
     assert not any("mpich" in line for line in machine.asked)
     assert "has a different MPI, so it is made again" in machine.set_up(SITE_MPI="0").stderr
     assert machine.asked[0].endswith("(5: numpy six mpi4py mpich)") and machine.asked[-1].endswith(" -e .")
+
+
+def environment_of(machine: Machine) -> str:
+    """The variables of pip, uv and Python that the last installer saw."""
+    return (machine.course / "asked.environment").read_text()
+
+
+def test_what_would_send_packages_elsewhere_is_set_aside_and_named(machine, tmp_path) -> None:
+    (tmp_path / "modules" / "torch").mkdir(parents=True)
+    variables = {"PIP_USER": "1", "PIP_TARGET": "/x", "UV_CONSTRAINT": "/y", "PYTHONUSERBASE": "/z", "PIP_CERT": "/c"}
+    of_pip = "global.user='true'\ninstall.prefix='/p'\nglobal.pre='no'\nglobal.timeout='60'\n:env:.cert='/c'"
+    said = machine.installs(**variables, PYTHONPATH=f"/none:{tmp_path}/modules", OF_PIP=of_pip)
+    [line] = [line for line in said.splitlines() if line.startswith("Set aside")]
+    assert line.endswith(", and pip.conf's prefix, user.")
+    named = line.partition(": ")[2].partition(", and ")[0].split(", ")
+    assert sorted(named) == [
+        "PIP_TARGET",
+        "PIP_USER",
+        "PYTHONPATH (with a torch in it)",
+        "PYTHONUSERBASE",
+        "UV_CONSTRAINT",
+    ]
+    seen = environment_of(machine)
+    assert {"PIP_CERT=/c", "PIP_CONFIG_FILE=/dev/null", "PIP_TIMEOUT=60"} <= set(seen.splitlines())
+    assert not any(name in seen for name in ("USER", "TARGET", "CONSTRAINT", "PYTHONPATH", "PREFIX"))
+
+
+MIRROR = "global.index-url='https://me:secret@mirror.site/simple'"
+SITE_INDEX = "torch (2.14.0)\nAvailable versions: 2.14.0, 2.13.0+cpu, 2.13.0"
+
+
+def test_a_site_with_an_index_of_its_own_is_not_led_past_it(machine) -> None:
+    said = machine.installs(OF_PIP=MIRROR, **index_has("cpu"))
+    assert build_of(machine) == "pypi" and "https://mirror.site/simple" in said and "secret" not in said
+    assert "does not answer" not in said and "If it is a copy of PyPI's" in said
+    assert machine.asked[0].endswith("-c constraints.txt -r .venv/requirements.txt (0: numpy six mpi4py mpich)")
+    assert "UV_DEFAULT_INDEX=https://me:secret@mirror.site/simple" in environment_of(machine)
+    machine.set_up(OF_PIP=MIRROR, TORCH="cu126", **index_has("cu126"))
+    assert build_of(machine) == "cu126", "this was named"
+
+
+def test_where_a_site_has_the_build_it_is_taken_from_there(machine) -> None:
+    said = machine.installs(PIP_FIND_LINKS="/wheels", SITE_INDEX=SITE_INDEX, **index_has("cpu"))
+    assert "torch 2.13.0+cpu is where this site's packages come from (/wheels)." in said and "gigabytes" not in said
+    assert machine.asked[1].endswith("-c constraints.txt torch==2.13.0+cpu torchvision")
+    assert (machine.course / ".venv" / "made-for").read_text().split()[-2] == "auto:cpu"
+
+
+def test_a_torch_that_is_there_is_not_fetched_again(machine) -> None:
+    machine.installs(**index_has("cpu"))
+    said = machine.installs(TORCH_HERE="2.13.0+cpu", VISION_HERE="0.28.0+cpu")
+    assert "torch" not in said and not any("torch" in line for line in machine.asked)
+    machine.installs(TORCH_HERE="2.12.0+cpu", VISION_HERE="0.28.0+cpu", **index_has("cpu"))
+    assert build_of(machine) == "cpu"
+
+
+def test_files_are_checked_against_the_lock_file_unless_a_site_has_its_own(machine) -> None:
+    machine.installs(TORCH="pypi")
+    with_hashes = "--no-deps --require-hashes -r .venv/requirements.txt"
+    assert machine.asked[0].endswith(f"{with_hashes} (5: numpy six mpi4py mpich)")
+    assert machine.asked[1].endswith(f"{with_hashes} (2: torch torchvision)")
+    machine.installs(HASHES="0")
+    assert not any("hashes" in line for line in machine.asked)
+    said = machine.installs(HASHES="1", PIP_FIND_LINKS="/wheels", SITE_INDEX=SITE_INDEX, TORCH="cpu")
+    assert machine.asked[0].endswith("(5: numpy six mpi4py mpich)")
+    assert "requirements.lock has no hashes for torch's build cpu. Only its version is checked." in said
+
+
+def folder_of_wheels(on: Machine, /, **changes: str) -> Path:
+    """A folder as tools/fetch-wheels leaves it."""
+    pins = (on.course / "constraints.txt").read_bytes()
+    pins = subprocess.run(["cksum"], input=pins, capture_output=True, check=True).stdout.decode().strip()
+    heading = {"constraints": pins, "machine": "Linux x86_64", "python": str(OLDEST), "torch": "cpu"}
+    lines = [f"# {name}: {value}\n" for name, value in {**heading, **changes}.items()]
+    folder = on.course.with_name("the wheels")
+    folder.mkdir(exist_ok=True)
+    (folder / "requirements.lock").write_text("".join(lines) + LOCK.replace("2.13.0", "2.13.0+cpu"))
+    return folder
+
+
+def test_a_folder_of_wheels_replaces_the_network(machine) -> None:
+    machine.python(f"python3.{NEWEST}", f"3.{NEWEST}")
+    done = machine.set_up(WHEELS=str(folder_of_wheels(machine)))
+    assert done.returncode == 0 and f"Setting up .venv with Python3.{OLDEST}." in done.stderr, "the wheels' Python"
+    wheels = f"--no-index --find-links {machine.course.with_name('the wheels')}"
+    assert [line.partition(" off ")[2] for line in machine.asked] == [
+        f"{wheels} --no-deps --require-hashes -r .venv/requirements.txt (5: numpy six mpi4py mpich)",
+        f"{wheels} --no-deps --require-hashes -r .venv/requirements.txt (2: torch torchvision)",
+        f"{wheels} --no-deps --no-build-isolation -e .",
+    ]
+    assert (machine.set_up().stderr, machine.asked) == ("", []), "they are not needed any more"
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"constraints": "1 2"}, "was fetched for a different version of the course."),
+        ({"machine": "Darwin arm64"}, "was fetched for Darwin arm64, and this is Linux x86_64."),
+        ({"python": str(NEWEST)}, f"The course needs Python 3.{NEWEST}, and none was found"),
+    ],
+)
+def test_a_folder_of_wheels_for_something_else_is_rejected(machine, changes, line) -> None:
+    assert line in machine.rejects(WHEELS=str(folder_of_wheels(machine, **changes)))
+
+
+def test_a_folder_without_a_list_is_no_folder_of_wheels(machine, tmp_path) -> None:
+    assert "has no requirements.lock. `tools/fetch-wheels FOLDER`" in machine.rejects(WHEELS=str(tmp_path))
+    assert machine.rejects(WHEELS=str(tmp_path / "none")) == "WHEELS names no folder that can be entered.\n"
+
+
+def test_a_folder_of_wheels_with_another_build_of_torch_is_named(machine) -> None:
+    done = machine.set_up(WHEELS=str(folder_of_wheels(machine)), TORCH="cu126")
+    assert done.returncode == 1
+    assert done.stderr.endswith("has torch's build cpu, and TORCH=cu126 asks for a different one.\n")
+
+
+def test_who_finds_no_python_hears_of_uv_and_of_the_modules(machine) -> None:
+    machine.python("python3", "3.9")
+    assert f"`uv python install 3.{NEWEST}`, then `make setup PYTHON=" in machine.rejects()
+    assert "`module avail python` lists those of this machine" in machine.rejects(LMOD_CMD="/lmod/libexec/lmod")
+
+
+def test_a_python_that_others_cannot_reach_is_named_before_anything_is_fetched(machine) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        there = Path(folder)
+        machine.course.rename(there / "course")
+        machine.course = there / "course"
+        (there / "closed").mkdir(mode=0o700)
+        python = there / "closed" / "python3"
+        python.touch(0o755)
+        there.chmod(0o755)
+        assert "Other users" not in machine.installs()
+        shutil.rmtree(machine.course / ".venv")
+        first = machine.installs(PYTHON_IS_AT=str(python)).splitlines()[0]
+        assert f"{python}, because they cannot enter {there}/closed. " in first and "make setup PYTHON=" in first
+        shutil.rmtree(machine.course / ".venv")
+        machine.course.chmod(0o700)
+        assert "Other users" not in machine.installs(PYTHON_IS_AT=str(python)), "nobody else can read the folder"
+
+
+def test_a_link_to_the_folder_is_the_same_folder(machine) -> None:
+    link = machine.course.with_name("current")
+    link.symlink_to(machine.course.name)
+    real, machine.course = machine.course, link
+    machine.installs()
+    assert f" {real} " in (real / ".venv" / "made-for").read_text()
+    machine.course = real
+    assert (machine.set_up().stderr, machine.asked) == ("", [])
+    (real / ".venv" / "bin" / "pip").write_text(f"#!{link}/.venv/bin/python\n")  # as an older set-up left it
+    assert "made again" not in machine.installs()
+
+
+def test_an_environment_that_is_in_use_is_never_removed(machine) -> None:
+    machine.installs()
+    program = machine.course / ".venv" / "bin" / "program"
+    shutil.copy(shutil.which("sleep"), program)
+    user = subprocess.Popen([program, "100"])
+    try:
+        machine.python("other", f"3.{NEWEST}")
+        done = machine.set_up(PYTHON="other")
+        assert done.returncode == 1 and not machine.asked and program.exists()
+        why = "has a different Python, so it would have to be made again, but it is in use: process"
+        assert f"{why} {user.pid} (program, of " in done.stderr
+        assert "set the course up in a new folder next to" in done.stderr
+    finally:
+        user.kill()
+        user.wait()
+    assert machine.set_up(PYTHON="other").returncode == 0 and not program.exists()
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        ("", "is not set up yet. Ask them to run `make setup` there."),
+        ("by other files", "was set up for other versions of its files, or not to the end. Ask them"),
+        ("with a Python", "was set up with a Python that you cannot run (/root/python)."),
+        ("for SITE_MPI=0", "was set up with other choices of PYTHON, TORCH or SITE_MPI."),
+    ],
+)
+def test_a_release_of_somebody_else_is_left_alone(machine, made, line) -> None:
+    if os.geteuid():
+        pytest.skip("only root can be a different user for a moment")
+    folder = Path(tempfile.mkdtemp())
+    try:
+        machine.course.rename(folder / "course")
+        machine.programs.rename(folder / "programs")
+        machine.course, machine.programs = folder / "course", folder / "programs"
+        if made:
+            machine.installs()
+            (machine.course / ".venv" / "pyvenv.cfg").write_text("home = /root/python\n")
+        if made == "by other files":
+            (machine.course / "constraints.txt").write_text("torch==2.14.0\n")
+        if made == "with a Python":
+            (machine.course / ".venv" / "bin" / "python").write_text("#!/bin/sh\nexit 126\n")
+        folder.chmod(0o755)
+        choice = {"SITE_MPI": "1"} if made == "for SITE_MPI=0" else {}
+        other = {"capture_output": True, "text": True, "timeout": 60, "user": 4711, "group": 4711}
+        done = subprocess.run([machine.command], env={**machine.environment, **choice}, **other)
+        assert done.returncode == 1 and done.stderr.startswith(f"The course in {machine.course}, which belongs to root")
+        assert line in done.stderr and len(done.stderr.splitlines()) == 1
+        if made == "for SITE_MPI=0":
+            done = subprocess.run([machine.command], env=machine.environment, **other)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), "it is set up, and that is all"
+    finally:
+        shutil.rmtree(folder)
 
 
 NO_NETWORK = """WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError': /simple/torch/

@@ -1,7 +1,11 @@
 """A real Slurm: jobs on two nodes. Where there is none, these tests are skipped; under CI=true they must run."""
 
+import contextlib
 import os
 import socket
+import subprocess
+import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +18,9 @@ from course_utils import settings
 from course_utils.errors import CourseError, RankError, RanksGone
 from course_utils.ranks.processes.ranks_folder import RanksFolder
 from course_utils.ranks.ranks import Ranks
-from course_utils.ranks.slurm import batch_job
+from course_utils.ranks.slurm import addresses, batch_job
 from course_utils.ranks.slurm.batch_job import Job
+from course_utils.ranks.slurm.cluster_state import ClusterHealth, cluster_state
 from course_utils.ranks.slurm.node_agent import interface_to, network_variables
 
 
@@ -216,6 +221,84 @@ def test_a_job_whose_time_is_up_is_told_and_nothing_hangs(slurm) -> None:
     assert wait_until(lambda: "CG" not in slurm.call("squeue", "--noheader", "--format=%t"), 20)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(200)
+def test_a_node_that_goes_down_is_named_and_so_is_a_job_that_is_suspended(slurm, healthy) -> None:
+    number = healthy.connection.folder.facts()["job"]
+    end = threading.Timer(1.0, lambda: slurm.call("scontrol", "suspend", number))
+    end.start()
+    with pytest.raises(RanksGone, match=rf"Slurm's job {number} is suspended, .*`scontrol resume {number}`"):
+        healthy.run(lambda comm: time.sleep(30))
+    slurm.call("scontrol", "resume", number)
+    assert wait_until(lambda: not healthy.connection.control.dead(), 30)
+    assert healthy.run(lambda comm: comm.size).results == [4] * 4, "its ranks have kept all that they had"
+    end = threading.Timer(1.0, lambda: slurm.call("scontrol", "update", "NodeName=c2", "State=DOWN", "Reason=fan"))
+    end.start()
+    try:
+        for _ in range(2):
+            said = rf"Slurm's job {number} is over: node c2 went down(: fan)? \(NODE_FAIL\)"
+            with pytest.raises(RanksGone, match=said):
+                healthy.run(lambda comm: time.sleep(30))
+    finally:
+        end.join()
+        with contextlib.suppress(subprocess.CalledProcessError):  # it may be back by itself
+            slurm.call("scontrol", "update", "NodeName=c2", "State=RESUME")
+    assert wait_until(lambda: slurm.states()["c2"] == "idle", 20)
+
+
+@pytest.mark.timeout(120)
+def test_a_folder_that_nodes_do_not_see_is_named(nodes_apart, monkeypatch) -> None:
+    with tempfile.TemporaryDirectory(prefix="not-shared-", dir="/tmp") as own:
+        monkeypatch.setenv("COURSE_SHARED", own)
+        with pytest.raises(CourseError, match=rf"The nodes do not see COURSE_SHARED={own}, .*export COURSE_SHARED"):
+            course.start(2, where="slurm", nodes=2)
+
+
+@pytest.mark.timeout(120)
+def test_an_interface_that_nodes_do_not_have_is_named(nodes_apart, monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_INTERFACE", "ib9")
+    with pytest.raises(CourseError, match="COURSE_INTERFACE=ib9 is no network interface of c1 and c2: there is .*eth0"):
+        course.start(2, where="slurm", nodes=2)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("change", "back", "words", "health"),
+    [
+        (("PartitionName=course", "State=DOWN"), ("PartitionName=course", "State=UP"), "PartitionDown", "no partition"),
+        (
+            ("NodeName=c1,c2", "State=DRAIN", "Reason=new kernel"),
+            ("NodeName=c1,c2", "State=RESUME"),
+            "no node of the partition course is up .c1 and c2: new kernel",
+            "no node",
+        ),
+    ],
+    ids=["partition", "nodes"],
+)
+def test_a_job_for_which_there_is_no_place_is_given_up_and_the_doctor_agrees(
+    slurm, change, back, words, health
+) -> None:
+    assert wait_until(lambda: cluster_state().health is ClusterHealth.TAKES_JOBS, 30)
+    slurm.call("scontrol", "update", *change)
+    try:
+        assert cluster_state().health == health
+        with pytest.raises(CourseError, match=rf"did not start\. Slurm's job \d+ cannot begin, because .*{words}"):
+            course.start(2, where="slurm", nodes=2)
+    finally:
+        slurm.call("scontrol", "update", *back)
+    assert wait_until(lambda: set(slurm.states().values()) == {"idle"}, 30)
+
+
+@pytest.mark.timeout(120)
+def test_a_jobs_name_and_comment_tell_the_lesson(slurm, monkeypatch) -> None:
+    monkeypatch.setenv("JPY_SESSION_NAME", "notebooks/13_gpu_nodes_further.ipynb")
+    ranks = course.start(2, where="slurm", nodes=2)
+    try:
+        assert slurm.call("squeue", "--noheader", "--name=course-13", "--format=%j %k").strip() == "course-13 course-13"
+    finally:
+        ranks.stop()
+
+
 @pytest.mark.timeout(120)
 def test_a_notebook_that_is_gone_takes_its_job_with_it(slurm) -> None:
     folder = RanksFolder.new(settings.SHARED.value())
@@ -229,9 +312,7 @@ def test_a_notebook_that_is_gone_takes_its_job_with_it(slurm) -> None:
 def test_what_slurm_rejects_is_told_in_its_own_words(slurm) -> None:
     with pytest.raises(CourseError, match="Slurm rejected the job: .*invalid partition"):
         course.start(2, where="slurm", partition="nowhere")
-    with pytest.raises(
-        CourseError, match=r"did not start\. Slurm's job \d+ asks for more than there is, .* \(PartitionConfig"
-    ):
+    with pytest.raises(CourseError, match=r"did not start\. Slurm's job \d+ asks for more nodes, .* \(PartitionConfig"):
         course.start(200, where="slurm", nodes=2)
 
 
@@ -279,21 +360,36 @@ def test_a_job_asks_for_what_it_was_given() -> None:
 
 def test_an_address_that_leads_back_to_this_machine_is_rejected(monkeypatch) -> None:
     monkeypatch.delenv("COURSE_ADDRESS", raising=False)
-    monkeypatch.setattr(batch_job.socket, "gethostname", lambda: "login1")
-    monkeypatch.setattr(batch_job.socket, "gethostbyname", lambda name: "127.0.1.1")
+    monkeypatch.setattr(addresses.socket, "gethostname", lambda: "login1")
+    monkeypatch.setattr(addresses.socket, "gethostbyname", lambda name: "127.0.1.1")
     with pytest.raises(CourseError, match=r"login1, stands for 127\.0\.1\.1 here\..*export COURSE_ADDRESS="):
-        batch_job.address()
-    monkeypatch.setattr(batch_job.socket, "gethostbyname", lambda name: "10.1.0.7")
-    assert batch_job.address() == "10.1.0.7"
+        addresses.address()
+    monkeypatch.setattr(addresses.socket, "gethostbyname", lambda name: "10.1.0.7")
+    assert addresses.address() == "10.1.0.7"
 
     def unknown(name: str) -> str:
         raise OSError(-2, "Name or service not known")
 
-    monkeypatch.setattr(batch_job.socket, "gethostbyname", unknown)
+    monkeypatch.setattr(addresses.socket, "gethostbyname", unknown)
     with pytest.raises(CourseError, match=r"stands for no address \(Name or service not known\)"):
-        batch_job.address()
+        addresses.address()
+    monkeypatch.setattr(addresses.socket, "gethostbyname", lambda name: name)
     monkeypatch.setenv("COURSE_ADDRESS", "127.0.0.1")
-    assert batch_job.address() == "127.0.0.1", "what was named counts"
+    assert addresses.address() == "127.0.0.1", "what was named counts"
+
+
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ("203.0.113.7", "is no address of this machine"),
+        ("login1.invalid", "is no address, nor a name that has one"),
+        ("fe80::1", "is an IPv6 address"),
+    ],
+)
+def test_an_address_of_another_machine_is_rejected_before_the_job(monkeypatch, named, why) -> None:
+    monkeypatch.setenv("COURSE_ADDRESS", named)
+    with pytest.raises(CourseError, match=rf"COURSE_ADDRESS={named} {why}.*Its addresses are .*127\.0\.0\.1\."):
+        addresses.address()
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import zmq
 
 from course_utils.errors import CourseError
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.ranks.slurm import batch_job, node_agent, remote_ranks
-from course_utils.ranks.slurm.batch_job import ports
+from course_utils.ranks.slurm import addresses, node_agent, remote_ranks
+from course_utils.ranks.slurm.addresses import ports
 from course_utils.ranks.slurm.hub import Hub, HubConnection, hub_file
 from course_utils.ranks.slurm.node_agent import NodeAgent, NodeReport
 from course_utils.ranks.slurm.remote_ranks import RemoteRanks
@@ -63,7 +63,7 @@ def test_a_notebook_sees_what_a_node_agent_has_told_and_the_node_agent_hears_ord
     line = HubConnection(folder, asks=False)
     line.send({"rank": 1, "report": asdict(NodeReport(WAITING, 7, "recv(source=0)", computed=0.5))})
     assert heard_by(line, "beat"), "so that it knows that the hub is there"
-    late = RemoteRanks(folder, 2, "12")  # a notebook that takes over comes after the report
+    late = RemoteRanks(folder, ["c1", "c2"], "12")  # a notebook that takes over comes after the report
     assert seen_by(late, lambda ranks: ranks.activity(1).text) == "recv(source=0)"
     assert late.computed(1) == 0.5 and late.dead() == []
     late.interrupt(1)
@@ -78,12 +78,16 @@ def test_a_notebook_sees_what_a_node_agent_has_told_and_the_node_agent_hears_ord
 def test_a_rank_is_given_up_when_its_node_agent_has_been_silent_for_long(folder, hub, monkeypatch) -> None:
     line = HubConnection(folder, asks=False)
     line.send({"rank": 0, "report": asdict(NodeReport(WAITING, 1, "barrier"))})
-    ranks = RemoteRanks(folder, 1, "12")
+    ranks = RemoteRanks(folder, ["c1"], "12")
     assert seen_by(ranks, lambda ranks: ranks.activity(0).text) == "barrier"
     assert ranks.dead() == []
     monkeypatch.setattr(remote_ranks, "SILENT_SECONDS", 0.0)
-    monkeypatch.setattr(remote_ranks, "over_text", lambda job: None)
-    assert ranks.dead() == [0] and "rank 0 cannot be reached any more" in ranks.how_it_ended()
+    for name in ("end_of", "wait_for_end"):
+        monkeypatch.setattr(remote_ranks, name, lambda *_, **__: None)
+    monkeypatch.setattr(remote_ranks, "nodes_down", lambda nodes: ())
+    assert ranks.dead() == [0] and "rank 0 on c1 cannot be reached any more" in ranks.how_it_ended()
+    monkeypatch.setattr(remote_ranks, "nodes_down", lambda nodes: (("c1", "broken fan"),))
+    assert ranks.how_it_ended().endswith("cannot be reached any more: Slurm calls c1 down: broken fan.")
     line.close()
 
 
@@ -113,7 +117,7 @@ def exit_status_of(monkeypatch):
 
 def test_a_node_agent_tells_how_its_rank_ended(folder, hub, exit_status_of) -> None:
     assert exit_status_of(folder, "sh", "-c", "exit 3") == 3
-    ranks = RemoteRanks(folder, 1, "12")
+    ranks = RemoteRanks(folder, ["c1"], "12")
     assert seen_by(ranks, lambda ranks: ranks.dead()) == [0]
     assert ranks._reports[0].ended == 3
 
@@ -133,7 +137,7 @@ def test_a_range_of_ports_is_given_to_controller_and_hub(monkeypatch) -> None:
     monkeypatch.delenv("COURSE_PORTS", raising=False)
     assert ports("127.0.0.1") == ([], [])
     monkeypatch.setenv("COURSE_PORTS", "50000-50019")
-    monkeypatch.setattr(batch_job, "_is_free", lambda listening, port: port % 5)
+    monkeypatch.setattr(addresses, "_can_listen", lambda listening, port: port % 5)
     engines, others = ports("127.0.0.1")
     assert engines == [50001, 50002, 50003, 50004, 50006, 50007, 50008, 50009, 50011]
     assert others[0] == 50012

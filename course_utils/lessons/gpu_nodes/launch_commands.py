@@ -15,7 +15,10 @@ from course_utils.lessons.gpu_nodes.failures.readable_log import readable, reada
 from course_utils.lessons.overlap.torchrun import with_torchvision
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.ranks_folder import shared_root
-from course_utils.ranks.slurm.batch_job import environment_for_new_job, over_text, waiting_text
+from course_utils.ranks.slurm.job_environment import environment_for_new_job
+from course_utils.ranks.slurm.job_sentences import end_text, waiting_text
+from course_utils.ranks.slurm.job_status import EndCause, JobEnd, end_of, status_of
+from course_utils.ranks.slurm.slurm_commands import ask_slurm
 
 NO_SLURM = "No Slurm here (no sbatch that answers): the script is there to be read, and the page goes on without it."
 ACCOUNT = (
@@ -66,7 +69,7 @@ def has_slurm() -> bool:
     """Whether there is a Slurm here that answers."""
     if not (shutil.which("sbatch") and shutil.which("sinfo")):
         return False
-    return subprocess.run(["sinfo", "--noheader"], capture_output=True, timeout=60, check=False).returncode == 0
+    return ask_slurm("sinfo", "--noheader").accepted
 
 
 def training_folder() -> Path:
@@ -101,25 +104,32 @@ def hand_in(script: str, folder: Path, seconds: float = 120.0) -> str:
         print(f"Slurm rejected the script: {asked.stderr.strip() or asked.stdout.strip()}\n{ACCOUNT}")
         return ""
     number = asked.stdout.strip().split(";")[0]
-    if not _over(number, seconds):
-        print(f"{waiting_text(number)}, after {seconds:.0f} s. It is cancelled, and the page goes on without it.")
+    end = _end_of_job(number, seconds)
+    if end is None:
+        waits = waiting_text(number, status_of(number))
+        print(f"{waits}, after {seconds:.0f} s. It is cancelled, and the page goes on without it.")
         return ""
     if not (folder / "job.log").exists():
-        print(f"{over_text(number)} It wrote nothing, and the page goes on without it.")
+        print(f"{end_text(end)} It wrote nothing, and the page goes on without it.")
         return ""
     log = (folder / "job.log").read_text(errors="replace")
     print(*progress_lines(log.splitlines()), sep="\n")
     return log
 
 
-def _over(number: str, seconds: float) -> bool:
-    """Whether a job is over in time; one that is not, is cancelled, also where the notebook is interrupted."""
-    deadline, over, pause = time.monotonic() + seconds, False, 0.5
+def _end_of_job(number: str, seconds: float) -> JobEnd | None:
+    """Why a job is over; None for one that is not in time: it is cancelled, also where the notebook is interrupted."""
+    deadline, end, pause = time.monotonic() + seconds, None, 0.5
     try:
-        while not (over := over_text(number) is not None) and time.monotonic() < deadline:
+        while not (end := _unless_suspended(end_of(number))) and time.monotonic() < deadline:
             time.sleep(pause)
             pause = min(1.3 * pause, 5.0)  # Slurm's controller serves the whole site
-        return over
+        return end
     finally:
-        if not over:
-            subprocess.run(["scancel", number], capture_output=True, timeout=60, check=False)
+        if not end:
+            ask_slurm("scancel", number)
+
+
+def _unless_suspended(end: JobEnd | None) -> JobEnd | None:
+    """The end of a job; None for one that stands still, which may go on."""
+    return end if end and end.cause is not EndCause.SUSPENDED else None

@@ -24,7 +24,6 @@ from course_utils.errors import CourseError
 from course_utils.system import LINUX, started_at
 
 MARK = settings.RANKS.name
-_UNWRITABLE = "Nothing can be written to {root} ({why}). Make room, or set COURSE_RUNTIME elsewhere."
 
 
 def runtime_root() -> Path:
@@ -51,9 +50,39 @@ def runtime_root() -> Path:
     return root
 
 
-def shared_root() -> Path:
-    """Where the folders of ranks on other nodes lie: $COURSE_SHARED, or a folder in the home directory."""
-    return settings.SHARED.value()
+def shared_root(made: bool = False) -> Path:
+    """Where the folders of ranks on other nodes lie: $COURSE_SHARED, or a folder in the home directory.
+
+    Args:
+        made: make it, if it is not there.
+
+    Raises:
+        CourseError: it cannot be made.
+    """
+    root = settings.SHARED.value()
+    if made:
+        try:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CourseError(unwritable_text(root, error.strerror)) from None
+    return root
+
+
+def unwritable_text(root: Path, why: str | None) -> str:
+    """What to do where nothing can be written to a folder of ranks' folders.
+
+    Args:
+        root: of this machine's ranks, or of those on other nodes.
+        why: the system's words.
+    """
+    if root != settings.SHARED.value():
+        return f"Nothing can be written to {root} ({why}). Make room, or set {settings.RUNTIME.name} elsewhere."
+    if os.environ.get(settings.SHARED.name):
+        named, remedy = f"{settings.SHARED.name}={root}", "there, or choose a different folder that all nodes see"
+    else:
+        named = f"{root}, a folder in your home directory"
+        remedy = f"in your home directory, or set {settings.SHARED.name} to a different folder that all nodes see"
+    return f"Nothing can be written to {named} ({why}). Make room {remedy}."
 
 
 def this_machine() -> dict[str, str]:
@@ -87,7 +116,7 @@ def full_disk_in_words(root: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
             raise
-        raise CourseError(_UNWRITABLE.format(root=root, why=error.strerror)) from None
+        raise CourseError(unwritable_text(root, error.strerror)) from None
 
 
 @dataclass(frozen=True)
@@ -109,7 +138,7 @@ class RanksFolder:
         except OSError as error:
             if path:
                 shutil.rmtree(path, ignore_errors=True)
-            raise CourseError(_UNWRITABLE.format(root=root, why=error.strerror)) from None
+            raise CourseError(unwritable_text(root, error.strerror)) from None
         return folder
 
     @classmethod

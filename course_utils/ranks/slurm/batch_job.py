@@ -5,49 +5,36 @@ is encrypted, and open only to who has read the keys in the ranks' folder (mode 
 that all nodes share.
 """
 
-import ipaddress
 import os
 import re
 import shlex
-import socket
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from course_utils import settings
 from course_utils.errors import CourseError
 from course_utils.machine import ranks_python
 from course_utils.ranks.processes.launch_ranks import environment_of, launch_controller, mpi_library
 from course_utils.ranks.processes.ranks_folder import RanksFolder
+from course_utils.ranks.slurm.addresses import address, ports
+from course_utils.ranks.slurm.hub import hub_file
+from course_utils.ranks.slurm.job_environment import environment_for_new_job
+from course_utils.ranks.slurm.job_names import name_options
+from course_utils.ranks.slurm.job_sentences import rejection_text, silence_text
+from course_utils.ranks.slurm.node_trial import trial_lines
+from course_utils.ranks.slurm.slurm_commands import Silence, ask_slurm
 from course_utils.words import count, join
 
-COMMANDS = ("sbatch", "srun", "scontrol", "scancel")
-QUEUE_SECONDS = 24 * 3600.0
-"""How long a job may wait in the queue; the learner can interrupt the cell at any time."""
-MORE_MEMORY = '`course.start(…, memory="64G")` asks for more on each node'
-_OVER = {
-    "TIMEOUT": "its time was up: `course.start(…, minutes=…)` asks for more",
-    "CANCELLED": "it was cancelled with scancel",
-    "NODE_FAIL": "one of its nodes failed",
-    "OUT_OF_MEMORY": f"it took more memory than it may use: {MORE_MEMORY}",
-    "PREEMPTED": "a different job took its place",
-}
+_SUBMIT_SECONDS = 60.0
+"""How long sbatch may take: it tries again where the controller is busy, and says so itself where it is silent."""
+_HUB_SECONDS, _HUB_SECONDS_AFTER_WORDS = 60.0, 10.0
+"""How long the hub may take to listen; and once it has written something, which is mostly an error."""
 _PLUGINS = {"MPICH": ("pmi2", "cray_shasta", "pmix"), "Open MPI": ("pmix", "pmi2")}
 """What srun may tell the ranks of an MPI of each other with, the best first. Others are taken for made from MPICH."""
-_ENGINE_PORTS = 9  # of ipyparallel's controller, on which engines connect
 _GB_BESIDE_A_GPU = 8  # of a node's own memory, for a process with CUDA, NCCL and torch
-_NEVER = re.compile(
-    r"Partition(Config|NodeLimit|TimeLimit)|BadConstraints|AssociationJobLimit|AccountNotAllowed|Invalid(Account|QOS)"
-    r"|QOS(NotAllowed|JobLimit|Min\w+)|(Assoc|QOS)Max\w+Per(Job|Node)(Limit)?|MaxMemPerLimit"
-)
-"""Reasons for which a job waits that no other job's end takes away: Slurm's "Job Reason Codes"."""
-_WAITS_FOR = {
-    r"ReqNodeNotAvail|Nodes?Down|ReservedForMaintenance": "its nodes are down or reserved (`sinfo -R` says why)",
-    r"(Assoc|QOS)Max\w+Per(User|Account)\w*": "your other jobs use all that you may have at a time: `squeue --me`",
-    r"(Assoc|QOS)Grp\w+": "your group's jobs use all that it may have at a time: `squeue -A …` lists them",
-    r"JobHeld(User|Admin)": "it is held (`scontrol release …` releases it)",
-}
-"""What is said of reasons whose names alone do not tell what to do."""
 
 
 @dataclass(frozen=True)
@@ -112,55 +99,6 @@ class Job:
         return [f"--{name}={value}" for name, value in given.items() if value is not None]
 
 
-def address() -> str:
-    """The address of this machine that the nodes reach: $COURSE_ADDRESS, or the one of its name.
-
-    Raises:
-        CourseError: its name has none, or one that leads nowhere but to itself.
-    """
-    if named := settings.ADDRESS.value():
-        return named
-    name = socket.gethostname()
-    try:
-        found = socket.gethostbyname(name)
-    except OSError as error:
-        found = f"no address ({error.strerror})"
-    if not found[0].isdigit() or ipaddress.ip_address(found).is_loopback:
-        raise CourseError(
-            f"The nodes must reach this machine, and its name, {name}, stands for {found} here. `ip -brief address` "
-            "lists its addresses: `export COURSE_ADDRESS=…` before JupyterLab starts names the one of the cluster's "
-            "network."
-        )
-    return found
-
-
-def ports(listening: str) -> tuple[list[int], list[int]]:
-    """On which ports of this machine the nodes reach the controller, and the hub: free ones of $COURSE_PORTS.
-
-    Without it, the system chooses them, and both lists are empty.
-
-    Raises:
-        CourseError: it is no such range, or too few are free.
-    """
-    if not (port_range := settings.PORTS.value()):
-        return [], []
-    free = [port for port in port_range if _is_free(listening, port)]
-    if len(free) < _ENGINE_PORTS + 1:
-        raise CourseError(
-            f"Ranks on nodes need {_ENGINE_PORTS + 1} ports of this machine, and {len(free)} of "
-            f"COURSE_PORTS={port_range[0]}-{port_range[-1]} are free."
-        )
-    return free[:_ENGINE_PORTS], free[_ENGINE_PORTS:]
-
-
-def _is_free(listening: str, port: int) -> bool:
-    try:
-        socket.create_server((listening, port)).close()
-    except OSError:
-        return False
-    return True
-
-
 def mpi_plugin() -> str:
     """How srun tells ranks of each other: $COURSE_SRUN_MPI, or the first plugin of this Slurm that their MPI speaks.
 
@@ -208,21 +146,14 @@ def unrelated_processes_text(ranks: int) -> str:
     )
 
 
-def environment_for_new_job(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what Slurm told the job that this process may itself run in, and without its folders.
-
-    srun reads such variables as orders: the memory or the cores of this job would contradict those of the new one.
-    Folders for scratch files and sockets, such as $TMPDIR, may be this node's alone. What a learner or a site says to
-    sbatch (SBATCH_ACCOUNT, SBATCH_PARTITION, …) stays.
-
-    Source: Slurm's sbatch(1) and srun(1), input environment variables.
-    """
-    inherited = re.compile(r"(SLURM|SRUN|JUPYTER)_|SBATCH_(CPU|MEM)_BIND|(TMPDIR|COURSE_RUNTIME)$")
-    return {name: value for name, value in environment.items() if name == "SLURM_CONF" or not inherited.match(name)}
-
-
 def launch(folder: RanksFolder, job: Job) -> None:
-    """Start the controller beside the notebook, and hand the job in; returns at once."""
+    """Start the controller and the hub beside the notebook, and hand the job in once the hub listens.
+
+    Raises:
+        CourseError: Slurm does not answer, or no node could reach this machine, or the hub does not start; as `submit`.
+    """
+    if silence := (answer := ask_slurm("sinfo", "--noheader")).silence:
+        raise CourseError(silence_text(silence, answer.words, "sinfo"))
     own_address = address()
     own = {**environment_of(folder, job.cores_per_rank or 1), settings.ADDRESS.name: own_address}
     for_engines, for_the_hub = ports(own_address)
@@ -231,71 +162,69 @@ def launch(folder: RanksFolder, job: Job) -> None:
         options.append(f"--IPController.engine_ports={','.join(map(str, for_engines))}")
     hub = ("course_utils.ranks.slurm.hub", own_address, *map(str, for_the_hub))
     launch_controller(folder, {**os.environ, **own}, *options, watchdog=hub)
-    submit(folder, job, own)
+    script = job_script(folder, own, mpi_plugin())
+    _wait_for_the_hub(folder)
+    submit(folder, job, script)
 
 
-def submit(folder: RanksFolder, job: Job, environment: dict[str, str]) -> str:
-    """Hand the job in; returns its number, which the folder keeps with the command that ends it.
+def _wait_for_the_hub(folder: RanksFolder) -> None:
+    """Wait until the hub has written down where it listens.
 
     Raises:
-        CourseError: no Slurm here, or it rejects the job; its own words are in the message.
+        CourseError: it does not; with what it wrote.
+    """
+    began, log = time.monotonic(), folder.path / "watch.log"
+    while not hub_file(folder).exists():
+        wrote = log.read_text(errors="replace").strip() if log.exists() else ""
+        if time.monotonic() - began > (_HUB_SECONDS_AFTER_WORDS if wrote else _HUB_SECONDS):
+            last = f" What it wrote last: {wrote.splitlines()[-1]}" if wrote else ""
+            raise CourseError(f"The hub, a process that the nodes connect to, did not start on this machine.{last}")
+        time.sleep(0.02)
+
+
+def job_script(folder: RanksFolder, environment: Mapping[str, str], plugin: str) -> str:
+    """The script of the job: it tries the nodes, and then starts a node agent for each rank.
+
+    Its output goes into the ranks' folder once that is known to be there.
+
+    Args:
+        environment: of all that runs in the job.
+        plugin: by which srun tells ranks of each other.
     """
     node_agent = [ranks_python(), "-P", "-m", "course_utils.ranks.slurm.node_agent", str(folder.path)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in sorted(environment.items())]
-    srun = ["srun", "--export=ALL", f"--mpi={mpi_plugin()}", "--kill-on-bad-exit=0", "--cpu-bind=none", *node_agent]
-    script = folder.path / "job.sh"
-    script.write_text("\n".join(["#!/bin/sh", "umask 077", *exports, f"exec {shlex.join(srun)}", ""]))
-    command = ["sbatch", "--parsable", "--export=ALL", "--job-name=course", f"--output={folder.path}/ranks.log"]
-    whole, own = [*command, *job.options(), str(script)], environment_for_new_job(os.environ)
-    try:
-        answer = subprocess.run(whole, env=own, capture_output=True, text=True, timeout=60, check=False)
-    except FileNotFoundError:
-        raise CourseError("There is no Slurm here (no sbatch). `course.start(4)` uses this machine.") from None
-    if answer.returncode:
-        raise CourseError(f"Slurm rejected the job: {answer.stderr.strip() or answer.stdout.strip()}")
-    number = answer.stdout.strip().split(";")[0]
+    srun = ["srun", "--export=ALL", f"--mpi={plugin}", "--kill-on-bad-exit=0", "--cpu-bind=none", *node_agent]
+    log = shlex.quote(str(folder.path / "ranks.log"))
+    trial = trial_lines(folder.path, ranks_python())
+    return "\n".join(
+        ["#!/bin/sh", "umask 077", *exports, *trial, f"exec >> {log} 2>&1", f"exec {shlex.join(srun)}", ""]
+    )
+
+
+def submit(folder: RanksFolder, job: Job, script: str) -> str:
+    """Hand the job in; returns its number, which the folder keeps with the command that ends it.
+
+    A job that is put back into the queue after a node has failed would start its ranks again, for a notebook that has
+    given them up: hence `--no-requeue`.
+
+    Raises:
+        CourseError: no Slurm here, or it does not answer, or rejects the job; its own words are in the message.
+    """
+    file = folder.path / "job.sh"
+    file.write_text(script)
+    options = ["--parsable", "--export=ALL", "--no-requeue", "--output=/dev/null", *name_options(os.environ)]
+    command = ["sbatch", *options, *job.options(), str(file)]
+    answer = ask_slurm(*command, seconds=_SUBMIT_SECONDS, environment=environment_for_new_job(os.environ))
+    number = answer.output.strip().split(";")[0] if answer.accepted else ""
+    if answer.silence and answer.silence is not Silence.MISSING:
+        number = _number_of(file)  # it may have been handed in all the same
+    if not number:
+        raise CourseError(silence_text(answer.silence, answer.words) if answer.silence else rejection_text(answer))
     folder.write_facts(job=number, end_with=["scancel", "--quiet", number])
     return number
 
 
-def state_of(number: str) -> tuple[str, str]:
-    """A job's state, such as "RUNNING", and the reason that Slurm gives.
-
-    ("UNKNOWN", "") where Slurm has forgotten the job, ("NO ANSWER", "") where its controller does not answer now.
-    """
-    command = ["scontrol", "show", "job", number]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    except subprocess.TimeoutExpired:
-        return "NO ANSWER", ""
-    if answer.returncode and re.search("timed out|[Uu]nable to contact", answer.stderr):
-        return "NO ANSWER", ""
-    fields = dict(re.findall(r"(JobState|Reason)=(\S+)", answer.stdout))
-    return fields.get("JobState", "UNKNOWN"), fields.get("Reason", "")
-
-
-def waiting_text(number: str) -> str:
-    """What a job is waiting for, for a progress bar."""
-    state, reason = state_of(number)
-    doing = {"PENDING": f"waits in the queue ({_reason_text(reason)})", "NO ANSWER": "is not heard of now"}
-    return f"Slurm's job {number} {doing.get(state, 'starts')}"
-
-
-def _reason_text(reason: str) -> str:
-    """A reason of Slurm's, with what it means where its name does not say."""
-    meant = next((text for pattern, text in _WAITS_FOR.items() if re.match(pattern, reason)), "")
-    return f"{reason.rstrip(',')}: {meant}" if meant else reason
-
-
-def over_text(number: str) -> str | None:
-    """Why a job is over, or will never begin; None while it waits or runs."""
-    state, reason = state_of(number)
-    if state == "PENDING" and _NEVER.fullmatch(reason):
-        return (
-            f"Slurm's job {number} asks for more than there is, or than you may have ({reason}): `sinfo` shows nodes, "
-            "cores and limits, `sacctmgr show qos` and `sacctmgr show assoc user=$USER` the limits of accounts."
-        )
-    if state in ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "REQUEUED", "NO ANSWER"):
-        return None
-    why = _OVER.get(state, f"Slurm says {state}, {reason}".rstrip(", "))
-    return f"Slurm's job {number} is over: {why}."
+def _number_of(script: Path) -> str:
+    """The number of the job with this script; "" where there is none, or nobody answers."""
+    rows = ask_slurm("squeue", "--me", "--noheader", "--format=%i %o").output.splitlines()
+    return next((number for number, _, command in (row.partition(" ") for row in rows) if command == str(script)), "")

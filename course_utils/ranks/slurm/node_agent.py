@@ -19,7 +19,7 @@ from pathlib import Path
 
 from course_utils import settings
 from course_utils.ranks.processes.ranks_folder import RanksFolder
-from course_utils.ranks.slurm.hub import BEAT_SECONDS, HubConnection, hub_file
+from course_utils.ranks.slurm.hub import BEAT_SECONDS, HubConnection
 from course_utils.system import cpu_seconds
 from course_utils.trace.activity import IDLE, RUNNING, TESTING, ActivityFile, shared_memory
 
@@ -29,7 +29,6 @@ SILENT_HUB_SECONDS = 120.0
 """When the hub has been silent for so long, the rank is ended: nobody needs it any more."""
 UNREACHABLE_SECONDS = 30.0
 """The same for a hub that has never been heard."""
-_FILE_SECONDS = 60.0  # that a shared file system may take to show a new file
 _RANK_VARIABLES = ("SLURM_PROCID", "PMI_RANK", "PMIX_RANK")
 
 
@@ -77,17 +76,19 @@ class NodeAgent:
 
     def run_agent(self) -> int:
         """Until the rank has ended; returns its exit status."""
+        given_up = False
         while (status := self.child.poll()) is None:
             self.report_activity()
             self.obey()
             if not self.needed():
+                given_up = True
                 self.child.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.child.wait(IDLE_SECONDS if self.activity.read().state == IDLE else BUSY_SECONDS)
         status = status if status >= 0 else 128 - status
         self.report_activity(status)
         self.hub.close()
-        if self.last_heard is None:
+        if given_up and self.last_heard is None:  # a rank that ends at once leaves no time to hear anything
             print(unreachable_text(socket.gethostname(), self.hub.address), flush=True)
         return status
 
@@ -143,22 +144,6 @@ def unreachable_text(node: str, hub: str) -> str:
     )
 
 
-def wait_for_hub(folder: RanksFolder) -> None:
-    """Until the hub's file is seen on this node.
-
-    Raises:
-        SystemExit: it does not come.
-    """
-    deadline = time.monotonic() + _FILE_SECONDS
-    while not hub_file(folder).exists():
-        if time.monotonic() > deadline:
-            sys.exit(
-                f"{socket.gethostname()} does not see {hub_file(folder)}: all nodes must see the folder of the ranks. "
-                "`export COURSE_SHARED=…` before JupyterLab starts names one that they do."
-            )
-        time.sleep(IDLE_SECONDS)
-
-
 def own_rank() -> int:
     """This process's rank, as the launcher says."""
     return next(int(os.environ[name]) for name in _RANK_VARIABLES if name in os.environ)
@@ -199,6 +184,5 @@ if __name__ == "__main__":
     os.umask(0o077)
     os.environ.update(network_variables(os.environ))
     ranks = RanksFolder(Path(sys.argv[1]))
-    wait_for_hub(ranks)
     engine = [sys.executable, "-P", "-m", "course_utils.ranks.engine.engine", sys.argv[1]]
     sys.exit(NodeAgent(ranks, own_rank(), engine).run_agent())

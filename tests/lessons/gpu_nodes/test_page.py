@@ -17,7 +17,9 @@ from course_utils.lessons.gpu_nodes.recorded_jobs import recorded_output
 from course_utils.lessons.gpu_nodes.stop_signals import StopSignals, send_sigterm
 from course_utils.lessons.gpu_nodes.training_settings import Settings
 from course_utils.lessons.gpu_nodes.tries import Try, repeated_steps, tries_of, tries_text
-from course_utils.ranks.slurm.batch_job import environment_for_new_job, over_text, waiting_text
+from course_utils.ranks.slurm.job_environment import environment_for_new_job
+from course_utils.ranks.slurm.job_sentences import end_text, waiting_text
+from course_utils.ranks.slurm.job_status import FORGOTTEN, EndCause, end_of, status_of
 
 LOG = """2 ranks on 1 node (n1), started by torchrun: gloo, because there is no GPU
 epoch 1 of 4: loss 2.2
@@ -116,7 +118,9 @@ def test_a_job_that_waits_too_long_is_cancelled(tmp_path, slurm_commands, capsys
     slurm_commands("scontrol", "echo JobState=PENDING Reason=Resources")
     assert launch_commands.hand_in("true", tmp_path / "job", seconds=0.1) == ""
     said = capsys.readouterr().out
-    assert f"{waiting_text('12')}, after 0 s. " in said and "(Resources)" in said and "cancelled" in said
+    assert (
+        f"{waiting_text('12', status_of('12'))}, after 0 s. " in said and "(Resources)" in said and "cancelled" in said
+    )
     assert (tmp_path / "cancelled").read_text() == "12\n"
 
 
@@ -124,14 +128,17 @@ def test_a_job_that_wrote_nothing(tmp_path, slurm_commands, capsys) -> None:
     slurm_commands("sbatch", "echo 12")
     slurm_commands("scontrol", "echo JobState=NODE_FAIL Reason=None")
     assert launch_commands.hand_in("true", tmp_path / "job") == ""
-    assert f"{over_text('12')} It wrote nothing" in capsys.readouterr().out
+    assert f"{end_text(end_of('12'))} It wrote nothing" in capsys.readouterr().out
 
 
 def test_a_controller_that_does_not_answer_ends_no_job(slurm_commands) -> None:
     slurm_commands("scontrol", "echo 'slurm_load_jobs error: Socket timed out on send/recv operation' >&2; exit 1")
-    assert over_text("12") is None and waiting_text("12") == "Slurm's job 12 is not heard of now"
+    assert end_of("12") is None and waiting_text("12", status_of("12")) == "Slurm's job 12 is not heard of now"
     slurm_commands("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
-    assert over_text("12").endswith(" UNKNOWN.")
+    slurm_commands("sacct", "exit 1")
+    assert status_of("12").state == FORGOTTEN and end_of("12").cause is EndCause.FORGOTTEN
+    slurm_commands("sacct", "echo 'CANCELLED by 1000|None|c[1-2]|course|0:15'")
+    assert end_of("12").cause is EndCause.CANCELLED and status_of("12").nodes == "c[1-2]"
 
 
 @pytest.mark.parametrize(
@@ -146,24 +153,24 @@ def test_a_controller_that_does_not_answer_ends_no_job(slurm_commands) -> None:
 )
 def test_a_job_that_no_other_jobs_end_would_let_in_is_given_up(slurm_commands, reason: str) -> None:
     slurm_commands("scontrol", f"echo JobState=PENDING Reason={reason}")
-    told = over_text("12")
-    assert told is not None and told.count(f" ({reason})") == 1
+    end = end_of("12")
+    assert end is not None and end_text(end).count(f" ({reason})") == 1
 
 
 @pytest.mark.parametrize(
     ("reason", "meant"),
     [
         ("Priority", "waits in the queue (Priority)"),
-        ("ReqNodeNotAvail, Reserved for maintenance", "(ReqNodeNotAvail: its nodes are down or reserved (`sinfo -R`"),
+        ("ReqNodeNotAvail, Reserved for maintenance", "(ReqNodeNotAvail: its nodes are down or reserved; `sinfo -R`"),
         ("QOSMaxGRESPerUser", "(QOSMaxGRESPerUser: your other jobs use all that you may have at a time"),
         ("AssocGrpGRES", "(AssocGrpGRES: your group's jobs use all that it may have"),
-        ("JobHeldUser", "(JobHeldUser: it is held (`scontrol release"),
+        ("JobHeldUser", "(JobHeldUser: it is held; `scontrol release 12`"),
     ],
 )
 def test_a_job_that_waits_says_for_what(slurm_commands, reason: str, meant: str) -> None:
     slurm_commands("scontrol", f"echo JobState=PENDING Reason={reason}")
-    assert over_text("12") is None
-    assert meant in waiting_text("12")
+    assert end_of("12") is None
+    assert meant in waiting_text("12", status_of("12"))
 
 
 def test_a_script_that_slurm_rejects(tmp_path, slurm_commands, capsys) -> None:
