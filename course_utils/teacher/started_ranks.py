@@ -145,6 +145,7 @@ class StartedRanks:
             "UCX_TLS": "posix,self",
             "GLOO_SOCKET_IFNAME": "lo",
             **OWN_LAUNCH,
+            "OMPI_MCA_btl_vader_single_copy_mechanism": "none",  # by a system call that the sandbox forbids
             **kept,
             **dict.fromkeys(threads, str(threads_per_rank(self._number))),
             MARK: HOME if self._boxed else str(path),

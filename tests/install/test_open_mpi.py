@@ -91,6 +91,18 @@ EIGHT = """
     def waits_for_the_next(comm):
         comm.recv(source=(comm.rank + 1) % comm.size)
 
+    def puts_to_the_next(comm):
+        import numpy as np
+        from mpi4py import MPI
+
+        memory = np.zeros(1)
+        window = MPI.Win.Create(memory, comm=comm)
+        window.Fence()
+        window.Put(np.full(1, float(comm.rank)), (comm.rank + 1) % comm.size)
+        window.Fence()
+        window.Free()
+        return memory[0]
+
     def ends(comm):
         if comm.rank == 3:
             os._exit(7)
@@ -104,6 +116,7 @@ EIGHT = """
     call("cores", cores)
     call("deadlock", waits_for_the_next)
     call("after", lambda comm: comm.allreduce(1))
+    call("window", puts_to_the_next)
     call("end", ends)
     ranks.restart()
     call("again", lambda comm: comm.allreduce(1))
@@ -119,6 +132,7 @@ def test_eight_ranks_start_whatever_the_cores_and_their_ends_are_named(environme
     assert found["cores"] == [[sorted(os.sched_getaffinity(0)), 8, []]] * 8, "not bound, and nothing left to inherit"
     assert found["deadlock"].startswith("deadlock: rank 0 is waiting for 1, 1 for 2,")
     assert found["after"] == found["again"] == [8] * 8
+    assert found["window"] == [7, *range(7)]
     assert found["end"].startswith("rank 3 ended itself, with exit code 7.")
     assert found["crash"].startswith("rank 1 was ended by signal 11, SIGSEGV")
     assert shared_memory() <= before

@@ -21,7 +21,6 @@ OWN_LAUNCH = {
     **dict.fromkeys(("PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM"), "1"),
     "OMPI_MCA_oob_tcp_if_include": "lo",
     "OMPI_MCA_btl": "self,vader",  # no sockets either
-    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",  # a system call that containers and boxes forbid
 }
 
 
