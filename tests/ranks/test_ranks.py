@@ -782,9 +782,13 @@ def test_a_run_that_was_broken_off_is_not_one_that_went_well() -> None:
 def test_ranks_that_do_not_start_on_a_full_disk_say_so(tmp_path: Path, monkeypatch) -> None:
     folder = ranks_folder.RanksFolder(tmp_path / "ranks-1")
     folder.path.mkdir()
-    assert "is full" not in launch_ranks.log_of(folder)
+    assert launch_ranks.log_of(folder) == ""
     monkeypatch.setattr(launch_ranks.shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
-    assert launch_ranks.log_of(folder) == f"{tmp_path} is full. Make room, or set COURSE_RUNTIME to a folder elsewhere."
+    assert launch_ranks.log_of(folder) == (
+        f"Nothing can be written to {tmp_path} (No space left on device). Make room, or set COURSE_RUNTIME elsewhere."
+    )
+    monkeypatch.setenv("COURSE_SHARED", str(tmp_path))
+    assert f"COURSE_SHARED={tmp_path}" in launch_ranks.log_of(folder)
 
 
 def test_a_call_waits_for_what_is_imported_in_the_background(four_ranks, tmp_path) -> None:

@@ -5,6 +5,7 @@ import torch. Here engines are forked from a process that has done so, can each 
 under a shell that writes down for the reports how each has ended.
 """
 
+import errno
 import functools
 import os
 import re
@@ -23,7 +24,7 @@ from course_utils.ranks.processes import fork_line, forking
 from course_utils.ranks.processes.detached import start_detached
 from course_utils.ranks.processes.exit_status import SHELL
 from course_utils.ranks.processes.open_mpi import OWN_LAUNCH, session_folder
-from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder
+from course_utils.ranks.processes.ranks_folder import MARK, RanksFolder, unwritable_text
 from course_utils.system import LINUX, LOOPBACK, memory_kills, started_at
 
 MAX_RANKS_PER_CORE = 8
@@ -264,7 +265,7 @@ def log_of(folder: RanksFolder) -> str:
     texts = [file.read_text(errors="replace") if file.exists() else "", ranks_log(folder)]
     lines = [line for text in texts for line in ends_of(text)]
     if shutil.disk_usage(folder.path).free < _LEAST_ROOM:
-        lines.append(f"{folder.path.parent} is full. Make room, or set COURSE_RUNTIME to a folder elsewhere.")
+        lines.append(unwritable_text(folder.path.parent, os.strerror(errno.ENOSPC)))
     return "\n".join(lines)
 
 
