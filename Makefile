@@ -39,7 +39,7 @@ setup:
 
 lab: setup
 	@$(if $(PYTHONPATH),echo "PYTHONPATH is set aside. To keep it: .venv/bin/python -m course_utils.lab" >&2;) \
-	$(python) -m course_utils.lab $(if $(PORT),--port $(PORT)) $(if $(ADDRESS),--address $(ADDRESS)) $(if $(COPY),--copy $(COPY))
+	$(python) -m course_utils.lab $(if $(PORT),--port $(PORT)) $(if $(ADDRESS),--address $(ADDRESS)) $(if $(COPY),--copy '$(COPY)')
 
 test: WHICH = -m "not long and not weekly"
 test-all: WHICH = -m "not weekly"

@@ -21,6 +21,7 @@ from course_utils.lessons.profiling.dumps.recorder_sentences import dumps_text
 from course_utils.lessons.profiling.dumps.recorder_waits import first_ranks
 from course_utils.probes import report_of
 from course_utils.ranks.processes.ranks_folder import sweep as end_what_is_left
+from course_utils.shadowed_packages import VARIABLE, shadowed_packages
 from course_utils.syllabus import ROOT
 from course_utils.teacher.handed_in.portal_names import Portal
 
@@ -127,6 +128,10 @@ def bench(context: typer.Context) -> None:
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
 def lab(context: typer.Context) -> None:
     """Open JupyterLab on the course, or on your own copy of one that is installed for all: `course lab --help`."""
+    if shadowed_packages():
+        print(f"{VARIABLE} is set aside, because it brings other packages.", file=sys.stderr)
+        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+        os.execve(sys.executable, [sys.executable, "-m", "course_utils.lab", *context.args], environment)
     raise typer.Exit(open_lab(context.args))
 
 

@@ -18,6 +18,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from jupyter_core.paths import jupyter_runtime_dir
+
 from course_utils import settings, smoke_tests, system
 from course_utils.errors import CourseError
 from course_utils.home import course_home
@@ -263,7 +265,11 @@ def _shown(setting: settings.Setting, text: str) -> str:
 
 def _folders() -> Probed:
     """Whether the files of ranks and learners can be written and locked, and on which file systems they are."""
-    places = {"ranks' files": (settings.RUNTIME.name, runtime_root), "notes": (settings.HOME.name, course_home)}
+    places = {
+        "ranks' files": (settings.RUNTIME.name, runtime_root),
+        "notes": (settings.HOME.name, course_home),
+        "JupyterLab's files": ("JUPYTER_RUNTIME_DIR", lambda: Path(jupyter_runtime_dir())),
+    }
     found: list[str] = []
     values: dict[str, object] = {}
     for what, (variable, folder_of) in places.items():
@@ -271,15 +277,17 @@ def _folders() -> Probed:
             folder = folder_of()
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder) as file:
-                file.write(b"course")
+                file.write(bytes(1 << 16))
                 file.flush()
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (OSError, RuntimeError, CourseError) as error:
             reason = getattr(error, "strerror", None) or _in_a_line(error)
             remedy = f"Set {variable} to a folder on this machine's own disk that you may write to"
             missing = (f"a folder for {what}",)
-            needed = what == "ranks' files"
+            needed = what != "notes"
             return Probed("folders", f"{what} cannot be stored: {reason}", False, needed, remedy, missing=missing)
+        if what == "JupyterLab's files":
+            continue  # where they are is Jupyter's affair
         found.append(f"{what} in {folder}{_file_system(folder)}")
         values[variable] = {"folder": str(folder), "remote_file_system": _file_system(folder).strip(" ()") or None}
     return Probed("folders", "; ".join(found), True, values=values)

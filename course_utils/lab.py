@@ -10,6 +10,7 @@ import errno
 import os
 import socket
 import sys
+import tempfile
 import threading
 import webbrowser
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import zmq
+from jupyter_core.paths import jupyter_runtime_dir
 
 from course_utils import learners_copy, settings, system
 from course_utils.errors import CourseError
@@ -30,6 +32,7 @@ ADDRESS = "127.0.0.1"
 FIRST_PORT = 8888
 PORTS_TO_TRY = 100
 DEFAULT_COPY = Path("~/course")
+_ROOM = 1 << 16  # bytes, for JupyterLab's own files
 STYLE = ROOT / ".jupyter" / "custom"
 """The folder of the style sheet that JupyterLab's pages get besides their own."""
 
@@ -45,9 +48,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         wanted = read_port(options.port)
         port = free_port(wanted, options.address)
+        check_jupyters_folder()
         copy = options.copy or settings.COPY.value() or (None if may_write() else DEFAULT_COPY)
         if copy:
-            copy = copy.expanduser().absolute()
+            copy = copy.expanduser()
             bring_up_to_date(copy)
     except CourseError as error:
         print(error, file=sys.stderr)
@@ -63,6 +67,29 @@ def may_write() -> bool:
     return os.access(LESSONS[0].notebook.parent, os.W_OK)
 
 
+def check_jupyters_folder() -> None:
+    """JupyterLab needs a folder for files of its own, mostly in the home directory.
+
+    Raises:
+        CourseError: there is no home directory, or nothing can be written to that folder.
+    """
+    folder = ""
+    try:
+        folder = jupyter_runtime_dir()
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(_ROOM))
+            file.flush()
+    except RuntimeError:
+        raise CourseError("You have no home directory here. `export HOME=FOLDER` names a folder of yours.") from None
+    except OSError as error:
+        remedy = "Make room there." if error.errno in (errno.ENOSPC, errno.EDQUOT) else "Is it yours?"
+        raise CourseError(
+            f"JupyterLab cannot write to {folder} ({error.strerror}), where it keeps files of its own. {remedy} "
+            "`export JUPYTER_RUNTIME_DIR=FOLDER JUPYTER_DATA_DIR=FOLDER JUPYTER_CONFIG_DIR=FOLDER` names others."
+        ) from None
+
+
 def bring_up_to_date(copy: Path) -> None:
     """Bring the user's copy of this release up to date, and say what was new.
 
@@ -74,9 +101,10 @@ def bring_up_to_date(copy: Path) -> None:
     except CourseError as error:
         raise CourseError(f"{error} For example: `export COURSE_COPY=~/course-copy`.") from None
     except OSError as error:
+        remedy = "Make room, or choose" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "Choose"
         raise CourseError(
-            f"{copy} could not be brought up to date ({error.strerror}); its files are as they were. Make room, or "
-            f"choose a different folder: `export {settings.COPY.name}=FOLDER`."
+            f"{copy} could not be brought up to date ({error.strerror}). None of your files was changed. {remedy} a "
+            f"different folder: `export {settings.COPY.name}=FOLDER`."
         ) from None
     print(f"Your copy of the course is {copy}: {news.line()}.", flush=True)
 

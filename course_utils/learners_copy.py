@@ -88,22 +88,23 @@ def update(release: Path, copy: Path, without: tuple[str, ...] = ("src",)) -> Ne
     """Bring a copy up to date with a release's folder.
 
     Raises:
-        CourseError: the release has no notebooks, or the copy's folder is a clone of the course.
+        CourseError: the release has no notebooks, or the folder can be no copy.
         OSError: something cannot be read or written; what was done until then is complete and remembered.
     """
     offered = files_of(release, without)
     if not offered:
         raise CourseError(f"{release} has no notebooks.")
-    if (copy / "course_utils").is_dir():
-        raise CourseError(f"{copy} is a clone of the course. Choose a different folder for your copy of {release}.")
+    if why := unfit(copy):
+        raise CourseError(f"{copy} {why}. Choose a different folder for your copy of {release}.")
     news = News()
     with only_one(copy):
         memory = copy / ".course" / "delivered.json"
-        delivered = json.loads(memory.read_text()) if memory.exists() else {}
+        delivered = remembered(memory)
         try:
             for path, source in offered.items():
                 deliver(path, source, copy, delivered, news)
-            news.gone = sorted(set(delivered) - set(offered))
+            own = {path for path in delivered if not path.startswith(f"{NEW_VERSIONS}/")}
+            news.gone = sorted(own - set(offered))
             for path in news.gone:
                 del delivered[path]
         finally:
@@ -112,6 +113,27 @@ def update(release: Path, copy: Path, without: tuple[str, ...] = ("src",)) -> Ne
             before = (copy / NEWS).read_text() if (copy / NEWS).exists() else ""
             write_whole(copy / NEWS, f"# {time.strftime('%d %B %Y, %H:%M')}\n\n{page}\n{before}".encode())
     return news
+
+
+def unfit(copy: Path) -> str:
+    """Why a folder can be no copy, as in "is a file"; "" where it can be one."""
+    if not copy.is_absolute():
+        return "is a relative path, which could mean any folder"
+    if copy.is_symlink() and not copy.exists():
+        return f"is a link to {copy.readlink()}, which isn't there"
+    if (copy / "course_utils").is_dir():
+        return "is a clone of the course"
+    home = os.environ.get("HOME")
+    return "is your home directory" if home and copy.exists() and copy.samefile(home) else ""
+
+
+def remembered(memory: Path) -> dict[str, str]:
+    """Path inside the course → hash of what was delivered. If the file is damaged, no file is taken for untouched."""
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        found = json.loads(memory.read_text())
+        if isinstance(found, dict) and all(isinstance(value, str) for value in found.values()):
+            return found
+    return {}
 
 
 def files_of(release: Path, without: tuple[str, ...]) -> dict[str, Path]:
@@ -138,17 +160,26 @@ def deliver(path: str, source: Path, copy: Path, delivered: dict[str, str], news
     elif (present := hash_of(target.read_bytes()) if target.is_file() else "") == new:
         pass
     elif old is None:
-        aside = target.with_name(f"{target.stem}_{time.strftime('%Y-%m-%d_%H%M%S')}{target.suffix}")
-        target.rename(aside)
+        put_aside(target, path, news)
         write_whole(target, content)
-        news.renamed.append(f"{path} → {aside.name}")
     elif present == old:
         write_whole(target, content)
         news.renewed.append(path)
     elif new != old:
-        write_whole(copy / NEW_VERSIONS / path, content)
+        beside, name = copy / NEW_VERSIONS / path, f"{NEW_VERSIONS}/{path}"
+        if beside.exists() and hash_of(beside.read_bytes()) != delivered.get(name):
+            put_aside(beside, name, news)
+        write_whole(beside, content)
+        delivered[name] = new
         news.kept.append(path)
     delivered[path] = new
+
+
+def put_aside(file: Path, path: str, news: News) -> None:
+    """Give a file of the learner's, which is in the way, a name with the date."""
+    aside = file.with_name(f"{file.stem}_{time.strftime('%Y-%m-%d_%H%M%S')}{file.suffix}")
+    file.rename(aside)
+    news.renamed.append(f"{path} → {aside.name}")
 
 
 def hash_of(content: bytes) -> str:

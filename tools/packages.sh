@@ -192,11 +192,20 @@ failed() {
     free=$({ df -Pk "$target" 2>/dev/null || df -Pk .; } | awk 'NR == 2 { print int($4 / 1024) }')
     case $said in *"No space left"* | *"os error 28"* | *"quota exceeded"*) free=0 ;; esac
     [ "$free" -gt 50 ] || stop "The disk is full. $target needs 2 GB, and ${TMPDIR:-/tmp} some more for a while. Make room, then run \`$1\` again: it goes on from there."
+    if [ -n "${WHEELS:-}" ]; then
+        say "$(printf '%s\n' "$said" | tail -n 25)"
+        stop "The lines above name what is wrong. If it is a file of $WHEELS that is missing or damaged, copy that folder again, then run \`$1 WHEELS=$WHEELS\`: it goes on from there."
+    fi
     case $said in *"MATCH THE HASHES"* | *"Hash mismatch"*)
         say "$(printf '%s\n' "$said" | tail -n 25)"
         stop "A file is not the one that $lock names. A download that broke off looks like that, and then \`$1\` goes on. If it happens again, the files come from a source with builds of its own; \`HASHES=0 $1\` takes those." ;;
     *"onnection broken"* | *onnectionError* | *"timed out"* | *ncomplete* | *"Failed to fetch"* | *"error sending request"*)
         stop "The network is down, or the connection broke. Run \`$1\` again once it is back: it goes on from there." ;;
+    *ResolutionImpossible* | *"No matching distribution"* | *"No solution found"*)
+        if [ -n "$sources" ]; then
+            say "$(printf '%s\n' "$said" | tail -n 25)"
+            stop "Where this site's packages come from ($sources), one is missing in the version that constraints.txt names, or nothing answers. \`$1\` goes on from there once that is mended."
+        fi ;;
     esac
     say "$(printf '%s\n' "$said" | tail -n 25)"
     stop "The installation failed. The lines above say where. \`$1\` goes on from there."

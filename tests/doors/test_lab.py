@@ -176,6 +176,14 @@ def test_a_folder_that_can_be_no_copy_is_named(opened, tmp_path, capsys) -> None
     assert f"{tmp_path / 'file'} could not be brought up to date" in file
 
 
+def test_a_home_without_room_for_jupyterlab_is_named(opened, monkeypatch, tmp_path, capsys) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "file" / "runtime"))
+    assert lab.main([]) == 2 and opened == []
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"JupyterLab cannot write to {tmp_path / 'file' / 'runtime'} (Not a directory)" in line
+
+
 def test_a_port_whose_connections_fade_out_is_free(taken_port: int) -> None:
     assert lab.free_port(taken_port) > taken_port
 

@@ -124,6 +124,50 @@ def test_a_release_may_be_a_git_repository(two, capsys) -> None:
     assert capsys.readouterr().out.startswith("not brought up to date")
 
 
+def test_what_the_learner_wrote_into_a_new_version_is_kept_too(two) -> None:
+    site, copy = two
+    learners_copy.update(site, copy)
+    (copy / LESSON).write_text("mine")
+    (site / LESSON).write_text("second")
+    learners_copy.update(site, copy)
+    (copy / "new_versions" / LESSON).write_text("my notes")
+    (site / LESSON).write_text("third")
+    news = learners_copy.update(site, copy)
+    assert (copy / LESSON).read_text() == "mine" and (copy / "new_versions" / LESSON).read_text() == "third"
+    (aside,) = copy.glob("new_versions/notebooks/00_first_steps_*.ipynb")
+    assert aside.read_text() == "my notes" and news.kept == [LESSON]
+    assert news.renamed == [f"new_versions/{LESSON} → {aside.name}"]
+    (site / LESSON).write_text("fourth")
+    news = learners_copy.update(site, copy)
+    assert not news.renamed and not news.gone and (copy / "new_versions" / LESSON).read_text() == "fourth"
+
+
+@pytest.mark.parametrize("damaged", ["", "[]", '{"README.md": 1}', "{"])
+def test_a_damaged_memory_loses_nothing(two, damaged) -> None:
+    site, copy = two
+    learners_copy.update(site, copy)
+    (copy / LESSON).write_text("mine")
+    (copy / ".course" / "delivered.json").write_text(damaged)
+    news = learners_copy.update(site, copy)
+    (aside,) = copy.glob("notebooks/00_first_steps_*.ipynb")
+    assert aside.read_text() == "mine" and news.renamed == [f"{LESSON} → {aside.name}"]
+    assert learners_copy.update(site, copy).line() == "nothing new"
+
+
+def test_a_folder_that_can_be_no_copy_is_named(two, monkeypatch) -> None:
+    site, copy = two
+    copy.mkdir()
+    monkeypatch.setenv("HOME", str(copy))
+    with pytest.raises(CourseError, match="is your home directory"):
+        learners_copy.update(site, copy)
+    copy.rmdir()
+    copy.symlink_to(site.parent / "purged")
+    with pytest.raises(CourseError, match="is a link to .*purged, which isn't there"):
+        learners_copy.update(site, copy)
+    with pytest.raises(CourseError, match="is a relative path"):
+        learners_copy.update(site, Path("course"))
+
+
 def test_a_clone_of_the_course_is_no_copy(two) -> None:
     site, copy = two
     (copy / "course_utils").mkdir(parents=True)

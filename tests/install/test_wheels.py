@@ -259,4 +259,4 @@ def test_a_set_up_without_a_network_from_a_folder_that_was_fetched(tmp_path) -> 
     done = subprocess.run(
         [course / "tools" / "set-up"], env={**environment, "WHEELS": str(folder)}, capture_output=True, text=True
     )
-    assert done.returncode == 1 and "A file is not the one that" in done.stderr
+    assert done.returncode == 1 and "missing or damaged, copy that folder again" in done.stderr
