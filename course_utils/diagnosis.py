@@ -267,8 +267,8 @@ def _folders() -> Probed:
     """Whether the files of ranks and learners can be written and locked, and on which file systems they are."""
     places = {
         "ranks' files": (settings.RUNTIME.name, runtime_root),
-        "notes": (settings.HOME.name, course_home),
         "JupyterLab's files": ("JUPYTER_RUNTIME_DIR", lambda: Path(jupyter_runtime_dir())),
+        "notes": (settings.HOME.name, course_home),
     }
     found: list[str] = []
     values: dict[str, object] = {}
