@@ -13,7 +13,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from course_utils.errors import CourseError
 from course_utils.home import course_home
 from course_utils.lab import may_write
 from course_utils.machine import GIB, allowed_cores, gpus, memory_bytes, ranks_python
+from course_utils.own_files import trial_file
 from course_utils.probes import Health, Probed, can_run, not_tried
 from course_utils.ranks.links import network
 from course_utils.ranks.links.network import rate_text
@@ -46,6 +46,7 @@ _OF_OTHERS = ("nfs", "cifs", "smb", "lustre", "beegfs", "gpfs", "fuse.sshfs", "c
 _SHOWN = 100
 """Letters of a setting's value."""
 _SHOWN_PACKAGES = 4
+_OF_JUPYTER = "JUPYTER_RUNTIME_DIR"
 _SLURM_SECONDS, _QUICK_SECONDS = 25.0, 12.0
 """How long each question to Slurm may take; where its controller is silent, its commands say so after up to 20 s."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -267,7 +268,7 @@ def _folders() -> Probed:
     """Whether the files of ranks and learners can be written and locked, and on which file systems they are."""
     places = {
         "ranks' files": (settings.RUNTIME.name, runtime_root),
-        "JupyterLab's files": ("JUPYTER_RUNTIME_DIR", lambda: Path(jupyter_runtime_dir())),
+        "JupyterLab's files": (_OF_JUPYTER, lambda: Path(jupyter_runtime_dir())),
         "notes": (settings.HOME.name, course_home),
     }
     found: list[str] = []
@@ -275,18 +276,16 @@ def _folders() -> Probed:
     for what, (variable, folder_of) in places.items():
         try:
             folder = folder_of()
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder) as file:
-                file.write(bytes(1 << 16))
-                file.flush()
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with trial_file(folder) as file:
+                if variable != _OF_JUPYTER:  # which needs no locks
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (OSError, RuntimeError, CourseError) as error:
             reason = getattr(error, "strerror", None) or _in_a_line(error)
             remedy = f"Set {variable} to a folder on this machine's own disk that you may write to"
             missing = (f"a folder for {what}",)
-            needed = what != "notes"
+            needed = variable != settings.HOME.name
             return Probed("folders", f"{what} cannot be stored: {reason}", False, needed, remedy, missing=missing)
-        if what == "JupyterLab's files":
+        if variable == _OF_JUPYTER:
             continue  # where they are is Jupyter's affair
         found.append(f"{what} in {folder}{_file_system(folder)}")
         values[variable] = {"folder": str(folder), "remote_file_system": _file_system(folder).strip(" ()") or None}

@@ -10,7 +10,6 @@ import errno
 import os
 import socket
 import sys
-import tempfile
 import threading
 import webbrowser
 from pathlib import Path
@@ -22,6 +21,7 @@ from jupyter_core.paths import jupyter_runtime_dir
 
 from course_utils import learners_copy, settings, system
 from course_utils.errors import CourseError
+from course_utils.own_files import trial_file
 from course_utils.syllabus import LESSONS, ROOT
 from course_utils.words import PAGE_WRAPS
 
@@ -32,7 +32,6 @@ ADDRESS = "127.0.0.1"
 FIRST_PORT = 8888
 PORTS_TO_TRY = 100
 DEFAULT_COPY = Path("~/course")
-_ROOM = 1 << 16  # bytes, for JupyterLab's own files
 STYLE = ROOT / ".jupyter" / "custom"
 """The folder of the style sheet that JupyterLab's pages get besides their own."""
 
@@ -73,15 +72,13 @@ def check_jupyters_folder() -> None:
     Raises:
         CourseError: there is no home directory, or nothing can be written to that folder.
     """
-    folder = ""
     try:
-        folder = jupyter_runtime_dir()
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(_ROOM))
-            file.flush()
+        folder = Path(jupyter_runtime_dir())
     except RuntimeError:
         raise CourseError("You have no home directory here. `export HOME=FOLDER` names a folder of yours.") from None
+    try:
+        with trial_file(folder):
+            pass
     except OSError as error:
         remedy = "Make room there." if error.errno in (errno.ENOSPC, errno.EDQUOT) else "Is it yours?"
         raise CourseError(

@@ -1,11 +1,32 @@
-"""Files that the course writes where a learner or teacher says, and what is there already."""
+"""Files that the course writes where a learner or teacher says, what is there already, and whether there is room."""
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from course_utils.errors import CourseError
 
 _BEGINNING = 500
 """In so many letters of a file stands the mark of what it is."""
+
+
+_TRIAL_BYTES = 1 << 16
+
+
+@contextlib.contextmanager
+def trial_file(folder: Path) -> Iterator[IO[bytes]]:
+    """A file of some size in a folder, which is made if it is missing: whoever gets it can write there.
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(_TRIAL_BYTES))
+        file.flush()
+        yield file
 
 
 def replace_own(path: Path, text: str, mark: str, other: str, advice: str = "Choose a different file.") -> None:

@@ -396,6 +396,24 @@ def test_a_folder_for_ranks_that_takes_no_lock_stops_the_course(monkeypatch) -> 
     assert "COURSE_RUNTIME" in folders.remedy
 
 
+def test_a_home_without_locks_is_no_obstacle_and_one_without_room_for_jupyterlab_is(monkeypatch, tmp_path) -> None:
+    locked = []
+
+    def locks_once(*_: object) -> None:
+        locked.append(None)
+        if len(locked) > 1:
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(diagnosis.fcntl, "flock", locks_once)
+    folders = of("folders")
+    assert not folders.well and not folders.needed and folders.found.startswith("notes cannot be stored")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "file" / "runtime"))
+    locked.clear()
+    folders = of("folders")
+    assert not folders.well and folders.needed and folders.found.startswith("JupyterLab's files cannot be stored")
+
+
 @pytest.mark.parametrize("known", [None, "10.0.0.7"])
 def test_a_localhost_that_is_unknown_or_another_machine_is_told(known, monkeypatch) -> None:
     def ask(name: str, *_: object) -> list:
