@@ -1,5 +1,5 @@
-# What tools/set-up and tools/fetch-wheels share: which Python, which packages, and from where. Both source it in the
-# course's folder. The names that it sets are explained where they are set.
+# What tools/set-up, its fellows and tools/fetch-wheels share: which Python, which packages, and from where. They source it
+# in the course's folder. The names that it sets are explained where they are set.
 
 say() { printf '%s\n' "$*" >&2; }
 stop() {
@@ -184,6 +184,14 @@ locked() {
         /^#/ || !taken || (!hashes && /^ /) { next }
         { if (!hashes) sub(/ *\\$/, ""); print }' "$lock"
 }
+
+# Make an environment beside .venv, whose Python sees the packages of .venv after its own: make_beside FOLDER
+make_beside() {
+    rm -rf "$1"
+    .venv/bin/python -m venv --without-pip "$1"
+    printf 'import site; site.addsitedir("%s")\n' "$(packages_of .venv/bin/python)" >"$(packages_of "$1/bin/python")/course.pth"
+}
+packages_of() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
 
 # Run an installer; it leaves what it says in $said.
 run() { said=$("$python" tools/installer_progress.py "$@"); }
