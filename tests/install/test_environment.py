@@ -14,7 +14,10 @@ from packaging.utils import canonicalize_name
 
 from course_utils.syllabus import ROOT
 
-CONDA_NAMES = {"torch": "pytorch", "matplotlib": "matplotlib-base", "playwright": "playwright-python"}
+CONDA_NAMES = {
+    **{"torch": "pytorch", "matplotlib": "matplotlib-base", "playwright": "playwright-python"},
+    "jupyter-core": "jupyter_core",
+}
 """Packages that conda-forge calls something else."""
 OWN = "course-utils"
 CUDA = re.compile("nvidia-|cuda-|triton$")
