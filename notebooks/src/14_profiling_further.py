@@ -237,11 +237,11 @@ pictures.profile(list(launches.values()), title, f"Three steps; {where}", names=
 
 # %% [markdown]
 # Where it is pale grey, the GPU is idle. The profiler makes these gaps wider than they are, because it records every
-# launch, which slows launching down. On the recorded H100, with one launch for each kernel, the first step stalled and
-# took 19 ms, which is part of the title's 75%. In the other two, of 12 and 13 ms, the GPU was idle for about 70% of the
-# time. It was busy for 3.9 ms of each step. Without the profiler, a step took 5.9 ms (lesson 13), so the GPU was idle
-# for (5.9 - 3.9) ÷ 5.9, about a third of it. If you see such gaps, give each kernel more to do, with a larger batch, or
-# launch fewer of them, with a compiler or a graph.
+# launch, which slows launching down. On the recorded H100, with one launch for each kernel, the GPU was idle for 75% of
+# the three steps. The first of them stalled and took 19 ms. In the other two, of 12 and 13 ms, the GPU was idle for
+# about 70% of the time. It was busy for 3.9 ms of each step. Without the profiler, a step took 5.9 ms on that GPU
+# (lesson 13), so there the GPU was idle for (5.9 - 3.9) ÷ 5.9, about a third of the step. If you see such gaps, give
+# each kernel more to do, with a larger batch, or launch fewer of them, with a compiler or a graph.
 #
 # The time that is *not* grey is roughly what `nvidia-smi` shows as **GPU-Util**. That is the percentage of time in
 # which at least one kernel was running, according to [NVIDIA's
@@ -276,21 +276,21 @@ course.predict("profile_memory", answer=..., choices=moments)  # "a" to "d"
 from course_utils.gpu_seats import own_seat
 from course_utils.lessons.data_parallel import unsynchronised
 from course_utils.lessons.profiling import kept_text, memory_of_step, memory_text
-from course_utils.lessons.profiling import peak_letter
+from course_utils.lessons.profiling import peak_letter, zero_grad_text
 
 device, batch = ("cuda", 256) if own_seat().gpus else ("cpu", 64)
 one_step = partial(training_step, unsynchronised, batch, device=device)
 held = ranks.run(memory_of_step, one_step, backend="gloo", ranks=1).results[0]
 course.measured("profile_memory", answer=peak_letter(held))
+print(zero_grad_text(held))
 pictures.memory(held, memory_text(held), kept_text(held))
 
 # %% [markdown]
-# If there is a small drop between the two passes, that is `zero_grad`, which our step calls just before the backward
-# pass to release the gradients of the step before. A needle in the picture is a **workspace**, memory that an operator
-# takes only while it runs. Workspaces can decide where the peak is. We recorded a step with 256 images on an H100, in a
-# fresh process. There, a needle of 80 MB made the peak of 243 MB, late in the backward pass. If you want to know which
-# line of a program took the memory, `torch.cuda.memory._record_memory_history` records it, and
-# [pytorch.org/memory_viz](https://pytorch.org/memory_viz) draws it.
+# A needle in the picture is a **workspace**, memory that an operator takes only while it runs. Workspaces can decide
+# where the peak is. We recorded a step with 256 images on an H100. There, a needle of 80 MB made the peak of 243 MB,
+# late in the backward pass. If you want to know which line of a program took the memory,
+# `torch.cuda.memory._record_memory_history` records it, and [pytorch.org/memory_viz](https://pytorch.org/memory_viz)
+# draws it.
 #
 # ## Is the GPU kept fed?
 #
@@ -321,15 +321,17 @@ from course_utils.lessons.profiling import is_busy_feed
 
 fed = feed_here()
 course.measured("gpu_fed", busy=is_busy_feed(fed), **fed_times(fed))
-title = f"{fed.origin}; bfloat16"
-course.draw.measured_bars(fed_bars(fed), fed_text(fed), title, x="time of a step")
+about = f"Compared with images that are on the GPU already; {fed.origin}; bfloat16"
+course.draw.measured_bars(fed_bars(fed), fed_text(fed), about, x="time of a step")
 
 # %% [markdown]
 # On the recorded H100, it mattered most who makes the batches. With pinned memory, the median step took 27 ms if the
 # training process made them, and 7.6 ms with four workers. Pinned instead of pageable memory helped as well. It
 # shortened a step from 7.2 to 4.6 ms if all batches were ready, and from 9.4 to 7.6 ms with four workers. Prefetching
 # never beat pinned memory, probably because little was left to hide. A batch of 512 images has 6.3 MB, which a bus
-# with, say, 50 GB/s carries in 0.13 ms. That is less than these steps differ from run to run.
+# with, say, 50 GB/s carries in 0.13 ms. That is less than these steps differ from run to run, as the thin lines show.
+# So if the number for the copy alone is below 1, the copy doesn't make a step faster. It costs too little to be
+# measured in this way.
 #
 # ## Other people's tools
 #

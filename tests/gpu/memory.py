@@ -104,7 +104,7 @@ def memory_in_trace(where: Where):
 
     held = memory_of_step(make_step)
     yield value_row("gpu", f"most in a step, {held.device}", [held.peak / 1e6], "MB")
-    apart = abs(held.peak - torch.cuda.max_memory_allocated())
+    apart = abs(held.before + held.peak - torch.cuda.max_memory_allocated())
     yield equal("bytes by which trace and allocator differ", apart, target=0)
 
 

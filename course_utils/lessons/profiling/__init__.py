@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         path_shares_text,
         peak_letter,
         profile_text,
+        zero_grad_text,
     )
     from .slow.host_waits import own_network, right_share
     from .slow.input_pipeline import BATCH

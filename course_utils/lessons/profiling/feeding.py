@@ -12,8 +12,9 @@ Source: docs.pytorch.org, "A guide on good usage of non_blocking and pin_memory(
 import itertools
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from course_utils.gpu_seats import own_seat
 from course_utils.lessons.gpu_nodes.ladder import LADDER, TrainingStep, machine_text, mean_seconds
+from course_utils.measuring import by_turns
 from course_utils.progress_bar import ProgressBar
 from course_utils.vgg import PIXELS
 
@@ -104,6 +106,7 @@ def fed_seconds(step: TrainingStep, batches: Iterable[Batch], steps: int) -> flo
 FED = LADDER["+ channels last"]
 """How a step is done: what lesson 13's ladder reaches before the compiler."""
 NEVER, MADE = "on the GPU from the beginning", "made before"
+NO_COPY = "no copy"
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class Fed:
 
 
 def feed_here() -> Fed:
-    """Measure on this process's GPU, which takes half a minute; where there is none, read what was recorded."""
+    """Measure on this process's GPU, which may take a minute; where there is none, read what was recorded."""
     return feed() if own_seat().gpus else Fed.read(RECORDED)
 
 
@@ -147,9 +150,11 @@ def feed(
     width: float = 1.0,
     batch: int = 512,
     steps: int = 25,
-    runs: int = 3,
+    runs: int = 5,
 ) -> Fed:
     """Measure a step with batches that are there already, with copies alone, and with whoever makes them.
+
+    What is compared runs by turns: no copy and the ways to copy, and then the ways to copy of each maker.
 
     Args:
         workers: numbers of processes that make batches; 0: this process makes them.
@@ -160,25 +165,26 @@ def feed(
     ways = WAYS if device == "cuda" else WAYS[:1]
     with ProgressBar("ways to feed a GPU") as bar:
 
-        def measured(make_batches) -> list[float]:
+        def seconds(make_batches: Callable[[], Iterable[Batch]]) -> float:
             bar.refresh()
-            return [fed_seconds(step, make_batches(), steps) for _ in range(runs)]
+            return fed_seconds(step, make_batches(), steps)
+
+        def measured(batches: Mapping[str, Callable[[], Iterable[Batch]]]) -> dict[str, list[float]]:
+            return by_turns({name: partial(seconds, make_batches) for name, make_batches in batches.items()}, runs)
 
         there = next(iter(loader_of(dataset, batch, "pageable", 0)))
         there = tuple(tensor.to(device) for tensor in there)
-        found = {NEVER: {"no copy": measured(lambda: itertools.repeat(there))}}
         pageable = list(loader_of(dataset, batch, "pageable", 0))
         pinned = [tuple(tensor.pin_memory() for tensor in pair) for pair in pageable] if device == "cuda" else []
         sources = {transfer: pageable if transfer == "pageable" else pinned for transfer in ways}
-        found[MADE] = {
-            transfer: measured(lambda transfer=transfer: fed(sources[transfer], transfer, device)) for transfer in ways
-        }
+        copied = {transfer: partial(fed, sources[transfer], transfer, device) for transfer in ways}
+        without_makers = measured({NO_COPY: partial(itertools.repeat, there)} | copied)
+        found = {NEVER: {NO_COPY: without_makers.pop(NO_COPY)}, MADE: without_makers}
         for number in workers:
             loaders = {transfer: loader_of(dataset, batch, transfer, number) for transfer in ways}
-            found[makers(number)] = {
-                transfer: measured(lambda transfer=transfer, loader=loader: fed(loader, transfer, device))
-                for transfer, loader in loaders.items()
-            }
+            found[makers(number)] = measured(
+                {transfer: partial(fed, loader, transfer, device) for transfer, loader in loaders.items()}
+            )
     return Fed(machine_text(device), time.strftime("%Y-%m-%d"), batch, found)
 
 

@@ -5,6 +5,7 @@ A rank's trace is the one that torch.profiler writes, a Chrome trace, with one t
 machine, and the microseconds to add to its times to have them on rank 0's `time.perf_counter`.
 """
 
+import gc
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -94,7 +95,8 @@ def profile_steps(
 def profile_memory(make_step: Callable[..., Step], *args: Any, **kwargs: Any) -> Trace:
     """On a rank: make a step, take it twice, and profile the second with all that is allocated and freed.
 
-    The profiler sees what is allocated while it runs, so the network is made under its eyes as well.
+    The profiler sees what is allocated while it runs, so the network is made under its eyes as well. What earlier calls
+    have left in this process is given back first.
 
     Returns:
         This rank's trace, on a clock of its own.
@@ -103,6 +105,7 @@ def profile_memory(make_step: Callable[..., Step], *args: Any, **kwargs: Any) ->
 
     from course_utils.trace.recorder import recorder
 
+    _give_back()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:  # a GPU's allocator is seen, too
         step = make_step(*args, **kwargs)
         step()  # from now on gradients and the optimizer's numbers have their places
@@ -110,6 +113,19 @@ def profile_memory(make_step: Callable[..., Step], *args: Any, **kwargs: Any) ->
         with _named(f"{STEP}0"):
             step()
     return _with_phases(exported(profiler), marks, recorder.events[seen:])[0]
+
+
+def _give_back() -> None:
+    """Free the tensors that nothing refers to any more, and on a GPU the workspaces that cuBLAS keeps for good.
+
+    The step then takes its own workspaces, as in a fresh process. (Source: docs.pytorch.org, "CUDA semantics", "cuBLAS
+    workspaces".)
+    """
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch._C._cuda_clearCublasWorkspaces()
 
 
 def training_step(

@@ -185,22 +185,51 @@ def kept_text(held: "StepMemory") -> str:
     return f"Memory of {held.device}: the forward pass adds {bytes_text(left)} to the first {first}"
 
 
+def zero_grad_text(held: "StepMemory") -> str:
+    """Say what `zero_grad` releases at the beginning of the backward pass, and whether a picture of the step shows it.
+
+    Nothing if the trace does not name the phases.
+    """
+    if not (backward := held.phases.get("backward")):
+        return ""
+    released = held.released_from(backward[0][0])
+    if released > LITTLE * held.peak:
+        drop = "The drop between the two passes is `zero_grad`"
+        return f"{drop}, which releases the gradients of the step before, {bytes_text(released)}."
+    text = "Between the two passes, `zero_grad` releases the gradients of the step before"
+    return f"{text}. Next to the peak, their {bytes_text(released)} are too little to be seen."
+
+
+_FED_BY = {"this_process": "made by this process", "four_workers": "made by 4 workers", "copy": "made before"}
+"""The parts of a prediction, and who makes the batches in each."""
+
+
 def fed_times(fed: "Fed") -> dict[str, float]:
     """Return how long a step takes if a step with its images on the GPU takes 1; from pinned memory if possible."""
-    (never,) = fed.seconds["on the GPU from the beginning"].values()
-    makers = {"this_process": "made by this process", "four_workers": "made by 4 workers", "copy": "made before"}
-    return {
-        name: statistics.median(fed.seconds[maker]["pinned"]) / statistics.median(never)
-        for name, maker in makers.items()
-    }
+    there, median = _never_copied(fed), statistics.median
+    return {name: median(fed.seconds[maker]["pinned"]) / median(there) for name, maker in _FED_BY.items()}
+
+
+def fed_longer(fed: "Fed") -> dict[str, bool]:
+    """Whether each of these steps is measurably longer: its quickest run takes longer than any without a copy."""
+    slowest = max(_never_copied(fed))
+    return {name: min(fed.seconds[maker]["pinned"]) > slowest for name, maker in _FED_BY.items()}
+
+
+def _never_copied(fed: "Fed") -> list[float]:
+    (seconds,) = fed.seconds["on the GPU from the beginning"].values()
+    return seconds
 
 
 def fed_text(fed: "Fed") -> str:
     """Return a title: what it costs to make the batches, and to copy them."""
-    times = {name: number_text(value) for name, value in fed_times(fed).items()}
+    times, longer = fed_times(fed), fed_longer(fed)
+    long = {
+        name: f"{number_text(times[name])} times as long" if longer[name] else "not measurably longer" for name in times
+    }
     text = (
-        f"If a step with images on the GPU takes 1: {times['this_process']} if the training process makes the batches, "
-        f"{times['four_workers']} with four workers, {times['copy']} with only the copy"
+        f"A step takes {long['this_process']} if the training process makes the batches, "
+        f"{long['four_workers']} with four workers, and {long['copy']} with the copy alone"
     )
     return unless_busy(is_busy_feed(fed), text)
 

@@ -3,6 +3,8 @@
 On a GPU these are torch's allocator's. It gives memory out when the program orders a kernel, so all times are the
 program's; the GPU comes to the kernel later.
 
+What the process held before the profile began is not the step's, on a processor or on a GPU, and is not counted.
+
 Such a trace is about twice as large as another one, so `memory_of_step` records one step of its own.
 
 Source: docs.pytorch.org, `torch.profiler`, `profile_memory`.
@@ -40,6 +42,7 @@ class StepMemory:
         allocated: how many bytes were allocated from each of these times on, weights included.
         phases: name → when, where the program names them: "forward", "backward", "step".
         operator: the operator that had the last of the memory at the peak allocated; "" outside of all.
+        before: how many bytes the process held when the profile began; they are not in `allocated`.
     """
 
     device: str
@@ -48,6 +51,7 @@ class StepMemory:
     allocated: list[int]
     phases: dict[str, list[Interval]]
     operator: str
+    before: int = 0
 
     @property
     def peak(self) -> int:
@@ -69,6 +73,15 @@ class StepMemory:
         """How many bytes are allocated at a time from 0 on."""
         return self.allocated[bisect_right(self.times, time) - 1]
 
+    def released_from(self, time: float) -> int:
+        """How many bytes are freed from a time on, until something is allocated again."""
+        held = self.at(time)
+        for allocated in self.allocated[bisect_right(self.times, time) :]:
+            if allocated > held:
+                break
+            held = allocated
+        return self.at(time) - held
+
 
 def memory_of_step(make_step: Callable[..., Callable[[], Any]], *args: Any, **kwargs: Any) -> StepMemory:
     """On a rank: make a training step, take it twice, and profile the memory of the second; see `profile_memory`."""
@@ -89,8 +102,8 @@ def read_memory(trace: Trace) -> StepMemory:
     begin, end = _from_to(max(steps, key=lambda event: event["ts"]))
     device, notes = _used_memory(notes, begin, end)
     inside = [event for event in notes if begin <= event["ts"] <= end]
-    base = 0 if device.startswith("GPU") else _total_before(notes[0])
-    allocated = [_total_before(inside[0]) - base, *(event["args"][TOTAL] - base for event in inside)]
+    before = _total_before(notes[0]) if notes[0]["ts"] < begin else 0  # a trace of the step alone does not tell
+    allocated = [_total_before(inside[0]) - before, *(event["args"][TOTAL] - before for event in inside)]
     times = [0.0, *(1e-6 * (event["ts"] - begin) for event in inside)]
     phases: dict[str, list[Interval]] = defaultdict(list)
     for event in events:
@@ -99,7 +112,7 @@ def read_memory(trace: Trace) -> StepMemory:
             phases[event["name"]].append((1e-6 * (since - begin), 1e-6 * (until - begin)))
     highest = allocated.index(max(allocated))
     operator = _operator_around(inside[highest - 1], events) if highest else ""
-    return StepMemory(device, 1e-6 * (end - begin), times, allocated, dict(phases), operator)
+    return StepMemory(device, 1e-6 * (end - begin), times, allocated, dict(phases), operator, before)
 
 
 def _used_memory(notes: Sequence[dict[str, Any]], begin: float, end: float) -> tuple[str, list[dict[str, Any]]]:
@@ -122,7 +135,7 @@ def _used_memory(notes: Sequence[dict[str, Any]], begin: float, end: float) -> t
 
 
 def _total_before(note: dict[str, Any]) -> int:
-    """How many bytes were allocated just before; on a processor that counts since the process's first profile."""
+    """How many bytes were allocated just before; a processor's count since the process's first profile."""
     return note["args"][TOTAL] - note["args"]["Bytes"]
 
 

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import statistics
+import weakref
 
 import pytest
 import torch
@@ -53,7 +55,8 @@ def test_bytes_of_earlier_profiles_do_not_count_on_a_processor() -> None:
     held = on_processor(1100, 1500)
     assert held.device == "the processor" and held.seconds == pytest.approx(1e-3)
     assert held.allocated == [100, 200, 300] and held.times == pytest.approx([0, 100e-6, 500e-6])
-    assert held.peak == 300 and held.last_taken == 100 and held.peak_time == pytest.approx(500e-6)
+    assert held.before == 700 and held.peak == 300 and held.last_taken == 100
+    assert held.peak_time == pytest.approx(500e-6)
     assert [held.at(moment) for moment in (0, 99e-6, 101e-6, 1e-3)] == [100, 100, 200, 300]
     assert held.phases["backward"] == [pytest.approx((400e-6, 800e-6))]
 
@@ -88,6 +91,46 @@ def test_a_gpu_counts_where_the_step_uses_it() -> None:
     assert sentences.kept_text(held) == "Memory of GPU 0" and sentences.peak_letter(held) == "a"
 
 
+def test_bytes_that_were_held_before_the_profile_do_not_count_on_a_gpu() -> None:
+    """An earlier cell has left 1,000 bytes; the step's network takes 100, and the step 30 more."""
+    gpu = (1, 0)
+    notes = [note(10, 1100, 100, gpu), note(1100, 1130, 30, gpu), note(1500, 1100, -30, gpu)]
+    held = read_memory({"traceEvents": [*notes, STEP, *PHASES]})
+    assert (held.device, held.before, held.allocated) == ("GPU 0", 1000, [100, 130, 100])
+
+
+def test_what_earlier_calls_have_left_is_given_back_first(monkeypatch) -> None:
+    cleared: list[bool] = []
+
+    class Kept:
+        """Refers to itself, so only the collector frees it."""
+
+        def __init__(self) -> None:
+            self.own, self.numbers = self, torch.ones(1000)
+
+    leftover = weakref.ref(Kept().numbers)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_push", lambda name: None)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_pop", lambda: None)
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: cleared.append(True), raising=False)
+    profile_memory(lambda: lambda: torch.ones(1))
+    assert leftover() is None and cleared == [True]
+
+
+@pytest.mark.parametrize(("taken", "is_seen"), [(500, True), (100_000, False)])
+def test_the_sentence_on_zero_grad_says_whether_the_picture_shows_it(taken, is_seen) -> None:
+    """300 bytes of gradients go in two pieces, then the backward pass takes memory."""
+    notes = [note(1100, taken, taken), note(1401, taken - 100, -100), note(1402, taken - 300, -200)]
+    held = read_memory({"traceEvents": [*notes, note(1500, taken, 300), note(1600, taken - 400, -400), STEP, *PHASES]})
+    assert held.released_from(400e-6) == 300 and held.released_from(500e-6) == 400 and held.released_from(0) == 0
+    text = sentences.zero_grad_text(held)
+    assert "300 B" in text and ("The drop between" in text) == is_seen and ("too little" in text) != is_seen
+
+
+def test_without_phases_nothing_is_said_of_zero_grad() -> None:
+    assert sentences.zero_grad_text(StepMemory("the processor", 1.0, [0.0], [10], {}, "")) == ""
+
+
 def test_the_last_of_several_steps_is_read_and_a_gpu_that_it_does_not_use_is_not() -> None:
     later = event("ProfilerStep#1", 3000, 3500, "user_annotation")
     held = read_memory({"traceEvents": [note(1200, 500, 500, (1, 0)), note(3100, 70, 70), STEP, later]})
@@ -110,7 +153,10 @@ def test_a_trace_without_a_steps_memory_is_rejected(events) -> None:
 
 
 def test_a_step_on_this_processor(four_ranks) -> None:
-    """What is kept is known: weights, gradients, images. Activations grow with the batch, and all are freed."""
+    """What is kept is known: weights, gradients, images. Activations grow with the batch, and all are freed.
+
+    What `zero_grad` releases is known as well: a number for each weight.
+    """
     small, large = (
         four_ranks.run(memory_of_step, training_step, unsynchronised, batch, backend="gloo", ranks=1).results[0]
         for batch in (16, 64)
@@ -124,6 +170,7 @@ def test_a_step_on_this_processor(four_ranks) -> None:
         ends = [moment for name in ("forward", "backward", "step") for moment in held.phases[name][0]]
         assert ends == sorted(ends) and ends[-1] <= held.seconds
         assert held.operator.startswith("aten::")
+        assert held.released_from(held.phases["backward"][0][0]) == weights
     kept = [held.at(held.phases["forward"][0][1]) - held.allocated[0] for held in (small, large)]
     assert kept[1] / kept[0] == pytest.approx(4, rel=0.1)
     assert large.peak > large.allocated[0] + 0.9 * kept[1]
@@ -145,6 +192,10 @@ def test_further_says_what_the_h100_showed() -> None:
     reached = ladder.flops * lanes.steps / lanes.seconds / ladder.peak_on_paper
     ran = f"ran kernels {100 * busy:.0f}% of the time and copied for 1%"
     assert f"{ran}, and it reached {100 * reached:.0f}% of the peak on its data sheet" in page
+    one_by_one = lanes_of(read_trace(RECORDED / "channels-last.json.gz"))[0]
+    assert f"the GPU was idle for {100 * one_by_one.idle_share:.0f}% of the three steps" in page
+    unprofiled = 1e3 * statistics.median(ladder.seconds["+ channels last"])
+    assert f"a step took {unprofiled:.1f} ms on that GPU" in page
 
 
 def test_the_picture_names_phases_and_peak() -> None:
@@ -167,6 +218,7 @@ def test_a_step_of_two_allocations_is_read_to_the_byte_and_is_an_nvtx_range(monk
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda.nvtx, "range_push", told.append)
     monkeypatch.setattr(torch.cuda.nvtx, "range_pop", lambda: told.append("/"))
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None, raising=False)
 
     def make_step():
         def step() -> None:
