@@ -77,8 +77,9 @@ def doctor(
 
     With --json, print one object and nothing else. It has the number of its schema (1), whether the course can run
     (can_run), the versions of course, python, torch, mpi4py and mpi, and checks: for each its name, its health (ok,
-    warning, failed or not tried), what was found as values, the names of what is missing, and the command that mends
-    it, or null. Names may be added to a schema, and none is removed.
+    warning, failed or not tried), what was found as values, the names of what is missing (with the version that is
+    needed, as in torch>=2.13, if a different one is installed), and the command that mends it, or null. Names may be
+    added to a schema, and none is removed.
     """
     if more and not log:
         raise CourseError(f"What should be done with {more[0]}? To explain the log of a launch, write --log before it.")

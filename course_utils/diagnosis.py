@@ -34,6 +34,7 @@ from course_utils.ranks.processes.ranks_folder import RanksFolder, runtime_root
 from course_utils.ranks.slurm.addresses import address
 from course_utils.ranks.slurm.cluster_state import ClusterHealth, cluster_state
 from course_utils.ranks.slurm.job_sentences import cluster_text
+from course_utils.required_packages import unfit_packages
 from course_utils.shadowed_packages import VARIABLE, import_error, shadowed_packages
 from course_utils.syllabus import ROOT
 from course_utils.teacher import sandbox
@@ -126,12 +127,16 @@ def _python() -> Probed:
 def _packages() -> Probed:
     hosted = ranks_python() != sys.executable
     needed = [name for name in NEEDED if not (hosted and name == "jupyterlab")]  # the host has a server of its own
+    unfit = unfit_packages(ranks_python())
+    old = [package for package in unfit if package.version]
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    values = {"ranks_python": ranks_python()}
-    if missing:
-        remedy, command = _set_up("installs them")
-        names = tuple(missing)
-        found = f"missing: {', '.join(missing)}"
+    missing += [package.name for package in unfit if not package.version and package.name not in missing]
+    versions = {package.name: {"version": package.version, "needed": package.needed} for package in old}
+    values = {"ranks_python": ranks_python(), "unfit_versions": versions}
+    if missing or old:
+        remedy, command = _set_up("installs what the course needs")
+        names = (*missing, *(f"{package.name}{package.needed}" for package in old))
+        found = "; ".join([*([f"missing: {', '.join(missing)}"] if missing else []), *map(str, old)])
         return Probed("packages", found, False, remedy=remedy, values=values, missing=names, command=command)
     last = "the ranks' in an environment of their own" if hosted else "JupyterLab"
     found = f"torch {importlib.metadata.version('torch')}, ipyparallel, {last}"

@@ -97,6 +97,20 @@ def test_a_package_on_the_pythonpath_is_named_with_what_leaves_it_out(tmp_path) 
     assert health["gpus"][0] == "ok", "torch is not blamed"
 
 
+def test_an_old_torch_stops_the_doctor_before_ranks_fail(tmp_path) -> None:
+    metadata = tmp_path / "torch-2.11.0.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.11.0\n")
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    done = course("doctor", "--json", PYTHONPATH=path)
+    report = json.loads(done.stdout)
+    checks = {check["name"]: check for check in report["checks"]}
+    assert done.returncode == 1 and not report["can_run"] and report["versions"]["torch"] == "2.11.0"
+    [missing], [old] = checks["packages"]["missing"], checks["packages"]["values"]["unfit_versions"].items()
+    assert missing.startswith("torch>=") and old == ("torch", {"version": "2.11.0", "needed": missing[5:]})
+    assert checks["ranks"]["health"] == checks["gloo"]["health"] == "not tried"
+
+
 def test_bench_alone_lists_them() -> None:
     done = course("bench")
     assert done.returncode == 0 and "\ncluster      how long ranks take to start" in done.stdout

@@ -142,7 +142,7 @@ def test_everything_the_course_needs_is_pinned_as_it_is_installed() -> None:
 
 def test_what_the_package_imports_is_declared() -> None:
     names = {"sklearn": "scikit-learn", "IPython": "ipykernel", "jupyter_server": "jupyterlab", "yaml": "pyyaml"}
-    names |= {"PIL": "pillow", "packaging": "pytest", "traitlets": "ipykernel", "zmq": "ipyparallel"}
+    names |= {"PIL": "pillow", "packaging": "matplotlib", "traitlets": "ipykernel", "zmq": "ipyparallel"}
     names |= {"markupsafe": "jinja2"}
     imported = set()
     for file in (ROOT / "course_utils").rglob("*.py"):

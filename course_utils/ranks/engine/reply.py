@@ -173,6 +173,11 @@ def _text_of(error: BaseException) -> str:
         text = printable(str(error))
     except Exception:
         return "(its text cannot be read)"
+    if isinstance(error, (AttributeError, ImportError)):
+        from course_utils.required_packages import outdated_source
+
+        package = outdated_source(error)
+        text = f"{text} ({package})" if package else text
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} … ({count(len(text), 'character')} in all)"
 
 

@@ -205,5 +205,5 @@ def test_without_a_hang_there_is_no_culprit(ranks, tmp_path) -> None:
 
 
 def test_what_fr_trace_cannot_read_is_a_line(tmp_path) -> None:
-    with pytest.raises(CourseError, match=r"^fr_trace: .*no files loaded"):
+    with pytest.raises(CourseError, match=r"^torchfrtrace: .*no files loaded"):
         flight_recorder.fr_trace(tmp_path)

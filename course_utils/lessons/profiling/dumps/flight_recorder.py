@@ -131,13 +131,18 @@ def fr_trace(folder: str | Path) -> str:
     """Run `torchfrtrace` on a folder of dumps; its words.
 
     Raises:
-        CourseError: it ended with an error.
+        CourseError: it ended with an error. If torch is older than the course needs, the text says so, for torch 2.11's
+            rejects what was recorded over gloo.
     """
     module = "torch.distributed.flight_recorder.fr_trace"
     command = [sys.executable, "-m", module, str(folder), "--prefix", PREFIX]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if done.returncode:
-        raise CourseError(f"fr_trace: {done.stderr.strip().splitlines()[-1]}")
+        from course_utils.required_packages import unfit_package
+
+        if torch := unfit_package("torch"):
+            raise CourseError(f"torchfrtrace failed: {torch}. `course doctor` says how to get it.")
+        raise CourseError(f"torchfrtrace: {done.stderr.strip().splitlines()[-1]}")
     return (done.stdout + done.stderr).replace("tabulate is not installed. Proceeding without it.", "").strip()
 
 
