@@ -19,7 +19,7 @@
 # 6. *Each token goes to few nodes*: routing that respects the network
 # 7. *Computing while tokens travel*: two halves of a batch
 #
-# *55 minutes · optional, after [lesson 16](16_experts.ipynb) · 4 ranks, about 8 minutes for each section*
+# *60 minutes · optional, after [lesson 16](16_experts.ipynb) · 4 ranks, about 9 minutes for each section*
 
 # %%
 import math
@@ -190,10 +190,13 @@ for gate in (softmax_gate, sigmoid_gate):
 # Now we build a mixture with all three changes. It has 32 small experts with 32 hidden units each and a shared expert
 # of the same size. Each token goes through 7 of the 32 and through the shared one, so it uses 8 × 32 = 256 hidden
 # units. The mixture that we compare it with has eight experts with 128 hidden units, and $k = 2$, which makes 256 as
-# well. Both are balanced with the bias. First we check that four ranks do the same as one process, in float64:
+# well. Altogether the small experts have 33 × 32 = 1,056 hidden units and the large ones 8 × 128 = 1,024, so the
+# weights are nearly as many, too. Both mixtures are balanced with the bias. First we check that four ranks do the same
+# as one process, in float64, and count weights and operations:
 
 # %%
 from course_utils.lessons.experts import largest_difference, train_in_one
+from course_utils.vgg import parameter_count
 
 large = partial(character_experts, 8, k=2)
 small = partial(character_experts, 32, k=7, hidden=32, shared=True, choose=sigmoid_gate)
@@ -204,7 +207,8 @@ gap = largest_difference(four, one, sizes, number=32)
 assert gap <= 1e-10
 print(f"after {len(few)} steps at most {gap:.0e} from one process")
 for name, build in {"large experts": large, "small experts": small}.items():
-    print(f"{name}: {flops_per_token(build()):,} operations per token")
+    weights, work = parameter_count(build()), flops_per_token(build())
+    print(f"{name}: {weights:,} weights, {work:,} operations per token")
 
 # %%
 found = {
@@ -224,6 +228,22 @@ course.draw.loss_curves(losses, better_text(ends), y="training loss")
 # The small experts need a few more operations, because the gate has 32 scores to compute instead of 8. As before, a run
 # of 60 steps with a tiny model can't tell you which design is better for a large one. The authors of DeepSeekMoE report
 # that their mixture with 2 billion weights did as well as a conventional one with 2.9 billion.
+#
+# What about the load? Each rank has two large experts or eight small ones. Suppose that of a rank's two experts one has
+# 1.6 times its fair share of the tokens, and the other 0.6 times. Then the rank has (1.6 + 0.6) ÷ 2 = 1.1 times its own
+# fair share, because the load of a rank is the mean of the loads of its experts. The next picture shows both for the
+# last step of the two training runs:
+
+# %% tags=["figure:16_loads"]
+from course_utils.lessons.experts import load_text, pictures
+
+loads = {name: run.loads[-1] for name, run in found.items()}
+pictures.expert_loads(loads, 4, *load_text(loads, ranks=4))
+
+# %% [markdown]
+# A mean is never larger than the largest of its parts, so a rank is never more crowded than its most crowded expert.
+# The more experts a rank has, the better the crowded ones and the idle ones can make up for each other. All ranks wait
+# for the busiest *rank*, so this is one more reason for small experts.
 #
 # ## No token is dropped
 #
@@ -288,6 +308,107 @@ course.answer("experts_padding", padded=4 * max(group_sizes), grouped=sum(group_
 # to a loop. MegaBlocks (2022) showed how to train large mixtures efficiently without dropping a token, with kernels for
 # block-sparse matrices. In Megatron-Core, dropless is now the default, and you have to ask for a capacity.
 # DeepSeek-V3's authors write that it "does not drop any tokens during training".
+#
+# Now we put the whole layer together and run it on four ranks, with 16 small experts, four on each rank, and $k = 4$.
+# Before any token can travel, every rank has to know how many rows will arrive, from whom, and for which of its
+# experts. So the *sizes* go first, in an all-to-all of their own. What does that cost? A rank with 512 tokens of 32
+# numbers sends its sizes as one integer of 8 bytes for each of the 16 experts, which makes 128 bytes. Its tokens go to
+# four experts each. With 8 bytes per number, they are 512 × 4 rows of 32 × 8 bytes, or 524,288 bytes. (Both numbers
+# include what the rank gives to its own experts.) The sizes are less than a thousandth of that.
+#
+# **Predict.** In DeepSeek-V3, a layer has 256 experts, $k$ is 8, and a token is a vector of 7,168 numbers. Suppose that
+# a GPU has 4,096 tokens, with 1 byte per number for the dispatch, and that sizes are integers of 8 bytes. How many
+# bytes are the sizes, and how many megabytes are the rows of tokens?
+
+# %%
+course.predict("experts_sizes", within=1.05, sizes_bytes=..., rows_megabytes=...)
+
+# %%
+course.answer("experts_sizes", sizes_bytes=256 * 8, rows_megabytes=4096 * 8 * 7168 / 1e6)
+
+
+# %%
+def dropless_layer(tokens, chosen, weights, matrices, multiply):
+    """Return the answers for this rank's tokens, and how many rows each of its experts got.
+
+    `chosen` and `weights` are the gate's, [token, choice]. `matrices` has one for each of
+    this rank's experts, and `multiply` takes rows sorted by expert, the sizes of the
+    groups, and the matrices.
+    """
+    P, here, k = dist.get_world_size(), len(matrices), chosen.shape[1]
+    order = chosen.flatten().argsort(stable=True)  # by expert, and so by rank
+    leaving = torch.bincount(chosen.flatten(), minlength=P * here)
+    arriving = torch.empty_like(leaving)
+    dist.all_to_all_single(arriving, leaving)  # the sizes go first
+    arriving = arriving.view(P, here)  # [from this rank, for this expert of mine]
+    sent = leaving.view(P, here).sum(dim=1).tolist()
+    received = arriving.sum(dim=1).tolist()
+
+    rows = tokens.new_empty(sum(received), tokens.shape[1])
+    dist.all_to_all_single(rows, tokens[order // k], received, sent)  # unequal blocks
+    expert = torch.arange(here).repeat(P).repeat_interleave(arriving.flatten())
+    by_expert = expert.argsort(stable=True)
+    group_sizes = arriving.sum(dim=0).tolist()
+    made = torch.empty_like(rows)
+    made[by_expert] = multiply(rows[by_expert], group_sizes, matrices)
+
+    back = torch.empty(len(order), tokens.shape[1], dtype=tokens.dtype)
+    dist.all_to_all_single(back, made, sent, received)  # the way back
+    weighted = back * weights.flatten()[order].unsqueeze(1)
+    answers = torch.zeros_like(tokens).index_add(0, order // k, weighted)
+    return answers, group_sizes
+
+
+# %% [markdown]
+# Rows arrive sorted by the rank that sent them, so `by_expert` sorts them by expert, and the answers go back into the
+# old order. To make it difficult, the next cell can push the scores towards the experts of the first ranks, so that the
+# groups become very unequal. In one process, each token is simply multiplied by the matrices of its four experts. Any
+# difference between the two has to be rounding, in float64 as well as in float32:
+
+
+# %%
+def beside_one_process(multiply, dtype, push):
+    rank = dist.get_rank()
+    every = torch.Generator().manual_seed(0)  # the same on all ranks
+    matrices = torch.randn(16, 32, 32, generator=every).to(dtype)
+    own = torch.Generator().manual_seed(1 + rank)
+    tokens = torch.randn(512, 32, generator=own).to(dtype)
+    scores = torch.randn(512, 16, generator=own) - push * torch.arange(16)
+
+    values, chosen = scores.sigmoid().to(dtype).topk(k=4, dim=1)
+    weights = values / values.sum(dim=1, keepdim=True)
+    mine = matrices[4 * rank : 4 * rank + 4]
+    answers, group_sizes = dropless_layer(tokens, chosen, weights, mine, multiply)
+    wanted = torch.zeros_like(tokens)
+    for choice in range(4):
+        made = (tokens.unsqueeze(1) @ matrices[chosen[:, choice]]).squeeze(1)
+        wanted += made * weights[:, [choice]]
+    return (answers - wanted).abs().max().item(), group_sizes
+
+
+# %% tags=["figure:16_dropless"]
+from course_utils.lessons.experts import load_text, pictures
+
+loads = {}
+for name, push in {"an even gate": 0, "a pushed gate": 0.1}.items():
+    run = ranks.run(beside_one_process, with_loop, torch.float64, push, backend="gloo")
+    apart = max(gap for gap, _ in run.results)
+    assert apart <= 1e-12
+    loads[name] = sum([group_sizes for _, group_sizes in run.results], [])
+    assert sum(loads[name]) == 4 * 512 * 4  # every rank's tokens, four times each
+    print(f"{name}: at most {apart:.0e} from one process, in float64")
+run = ranks.run(beside_one_process, with_groups, torch.float32, 0.1, backend="gloo")
+assert max(gap for gap, _ in run.results) <= 1e-4
+sizes_bytes, rows_bytes, _ = [
+    event.bytes for event in run.events if event.kind == "collective" and event.rank == 0
+]
+print(f"rank 0's sizes: {sizes_bytes} bytes; its rows, in float32: {rows_bytes:,} bytes")
+pictures.expert_loads(loads, 4, *load_text(loads, ranks=4))
+
+# %% [markdown]
+# The sizes are tiny, but they are not free. They cost a latency in every layer, and on a GPU, the program has to wait
+# for them before it can start the all-to-all of the tokens, because `all_to_all_single` takes its sizes as Python
+# numbers.
 #
 # Without a capacity nothing bounds the memory of a crowded rank any more. That makes balancing all the more important.
 #

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         faster_text,
         gradients_text,
         levels_text,
+        load_text,
         sent_text,
         skew_text,
     )

@@ -1,11 +1,21 @@
-"""Drawings of lesson 16: which rank's tokens are where, on their way to experts and back, and between two nodes."""
+"""Drawings of lesson 16: which rank's tokens are where, on their way to experts and back, and between two nodes.
+
+`expert_loads` shows how many of them each expert and each rank gets.
+"""
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
+from course_utils.draw import style
 from course_utils.draw.block_frames import Block, BlockFrames, BlockPiece, Frame
 from course_utils.draw.block_panels import blocks
+from course_utils.draw.lines import label
+from course_utils.words import as_sentences, number_text
 
 Held = Sequence[tuple[int, str]]
 """What a rank holds, in order: for each item the rank that it came from at first, and a short label."""
@@ -97,3 +107,48 @@ def two_level_blocks(inside: Sequence[Sequence[int]], across: Sequence[Sequence[
 def _block(number: int) -> tuple[int, str]:
     source, target = divmod(number, 10)
     return source, f"{source}→{target}"
+
+
+def expert_loads(loads: Mapping[str, Sequence[int]], ranks: int, title: str, subtitle: str = "") -> Figure:
+    """Draw the load of each expert as a bar, and that of each rank as a line across the bars of its experts.
+
+    Both are in multiples of a fair share, so a rank's load is the mean of those of its experts.
+
+    Args:
+        loads: for each model, the rows of each expert, which the ranks hold in this order, as many each.
+    """
+    marks = {
+        "an expert's rows ÷ its fair share": Patch(facecolor=style.CURVES[0]),
+        "a rank's rows ÷ its fair share": Line2D([], [], color=style.INK, linewidth=2),
+    }
+    above = style.legend_height(list(marks)) + 0.22
+    picture, axes = style.new_picture(title, subtitle, heights=[1.1] * len(loads), between=0.6, above=above)
+    texts = []
+    for ax, (name, load) in zip(axes, loads.items(), strict=True):
+        multiples = np.array(load) * len(load) / max(sum(load), 1)
+        of_ranks = multiples.reshape(ranks, -1).mean(axis=1)
+        places = np.arange(ranks)  # the bars of a rank take 0.9 of a unit
+        width = 0.9 * ranks / len(load)
+        starts = np.add.outer(places, width * np.arange(len(load) // ranks)).flatten()
+        ax.bar(starts, multiples, width=0.9 * width, align="edge", color=style.CURVES[0])
+        ax.hlines(of_ranks, places, places + 0.9 - 0.1 * width, color=style.INK, linewidth=2)
+        ax.axhline(1, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+        ax.set_xlim(-0.1, ranks)
+        ax.set_xticks(places + 0.45, [f"rank {rank}" for rank in range(ranks)])
+        ax.tick_params(axis="x", length=0)
+        ax.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
+        label(ax, "", name, above=True, grid="y")
+        texts.append(
+            f"{name}: experts {_multiples_text(multiples)} times their fair share, "
+            f"ranks {_multiples_text(of_ranks)} times"
+        )
+    top = max(ax.get_ylim()[1] for ax in axes)
+    for ax in axes:
+        ax.set_ylim(0, top)
+    style.draw_legend(axes[0], marks, offset=0.28)
+    picture.alt_text = as_sentences("Bars for experts, grouped by ranks", title, subtitle, *texts)
+    return picture
+
+
+def _multiples_text(multiples: Sequence[float]) -> str:
+    return f"{number_text(min(multiples))} to {number_text(max(multiples))}"

@@ -81,6 +81,23 @@ def balance_text(crowding: Mapping[str, Sequence[Sequence[float]]]) -> str:
     return f"{found}, {join(texts)}"
 
 
+def load_text(loads: Mapping[str, Sequence[int]], ranks: int) -> tuple[str, str]:
+    """How crowded the busiest rank is in each model, and how crowded the busiest expert, in multiples of a fair share.
+
+    Args:
+        loads: for each model, the rows of each expert, which the ranks hold in this order, as many each.
+    """
+    of_ranks = {name: np.reshape(load, (ranks, -1)).sum(axis=1) for name, load in loads.items()}
+    return _crowded_text("rank", of_ranks), _crowded_text("expert", loads)
+
+
+def _crowded_text(what: str, loads: Mapping[str, Sequence[int]]) -> str:
+    multiples = {name: max(rows) * len(rows) / max(sum(rows), 1) for name, rows in loads.items()}
+    (first, crowded), *others = multiples.items()
+    texts = [f"{crowded:.2f} fair shares with {first}", *[f"{other:.2f} with {name}" for name, other in others]]
+    return f"The busiest {what} has {join(texts)}"
+
+
 def better_text(losses: Mapping[str, float]) -> str:
     """How the first model compares with the best of the others, on text that was not used for training.
 

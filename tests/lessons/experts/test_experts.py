@@ -305,6 +305,19 @@ def test_tokens_are_drawn_where_they_are() -> None:
     assert pictures.two_level_blocks(across, across[::-1]).alt_text.startswith("Not every block")
 
 
+def test_a_rank_has_the_mean_load_of_its_experts() -> None:
+    loads = {"large experts": [16, 6, 10, 8], "small experts": [5, 5, 5, 5, 6, 4, 4, 6]}
+    title, subtitle = sentences.load_text(loads, ranks=2)
+    assert title == "The busiest rank has 1.10 fair shares with large experts and 1.00 with small experts"
+    assert subtitle == "The busiest expert has 1.60 fair shares with large experts and 1.20 with small experts"
+    drawn = pictures.expert_loads(loads, 2, title, subtitle)
+    large, small = drawn.axes
+    assert [round(bar.get_height(), 2) for bar in large.patches] == [1.6, 0.6, 1.0, 0.8]
+    assert large.get_ylim() == small.get_ylim()
+    assert "large experts: experts 0.6 to 1.6 times their fair share, ranks 0.9 to 1.1 times" in drawn.alt_text
+    assert "0.00 fair shares" in sentences.load_text({"no token": [0, 0]}, ranks=2)[0]
+
+
 def test_one_layer_drops_and_crowds(four_ranks) -> None:
     run = four_ranks.run(one_layer, 40, 4, 4, 1, 1.0, 0.5, backend="gloo")
     assert [one.rows for one in run.results] == [0, 0, 20, 0]
