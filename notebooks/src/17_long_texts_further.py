@@ -18,7 +18,7 @@
 # 5. *How long a text?*: solve lesson 9's formula for the length
 # 6. *All together*: texts, tokens and heads shared at the same time
 #
-# *45 minutes · optional, after [lesson 17](17_long_texts.ipynb) · 8 ranks, about 7 minutes for each section*
+# *50 minutes · optional, after [lesson 17](17_long_texts.ipynb) · 8 ranks, about 8 minutes for each section*
 
 # %%
 from functools import partial
@@ -34,7 +34,7 @@ from course_utils.lessons.long_texts import drawn_text, heads_for_tokens, in_ord
 from course_utils.lessons.long_texts import imbalance, pairs_seen, pictures, ring_bytes
 from course_utils.lessons.long_texts import sentences, tokens_for_heads
 from course_utils.lessons.long_texts import ulysses_attention, ulysses_bytes, zigzag
-from course_utils.words import bytes_text
+from course_utils.words import bytes_text, percent
 
 ranks = course.start(8, link="100 Mbit/s")
 ranks.load_torch()
@@ -256,6 +256,9 @@ class AllGather(torch.autograd.Function):  # as on the first page
         return own
 
 
+from course_utils.trace.recorder import phase
+
+
 def packed_beside_one_process(lengths, positions):
     own, everyone = positions[dist.get_rank()], torch.cat(positions)
     starts = starts_of(lengths)
@@ -266,11 +269,12 @@ def packed_beside_one_process(lengths, positions):
 
     inputs = [tensor.detach()[:, :, own].requires_grad_() for tensor in whole]
     q, k, v = inputs
-    k, v = AllGather.apply(torch.stack([k, v]))
-    mask = (everyone <= own[:, None]) & (everyone >= starts[own][:, None])
-    out = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-
-    gradients = torch.autograd.grad(out.square().sum(), inputs)
+    with phase("forward"):
+        k, v = AllGather.apply(torch.stack([k, v]))
+        mask = (everyone <= own[:, None]) & (everyone >= starts[own][:, None])
+        out = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    with phase("backward"):
+        gradients = torch.autograd.grad(out.square().sum(), inputs)
     theirs = torch.autograd.grad(wanted.square().sum(), whole)
     pairs = zip((out, *gradients), (wanted, *theirs))
     return max((mine - other[:, :, own]).abs().max().item() for mine, other in pairs)
@@ -285,6 +289,70 @@ print(f"packed and shared, at most {max(run.results):.0e} from one document at a
 # %% [markdown]
 # In a ring, every round would need its own part of the mask, and rounds in which a rank's queries see none of the
 # visiting keys would still have to pass them on.
+#
+# So both methods bring all keys and values to all ranks, whether they are needed or not. How many are needed? Take 128
+# tokens, 32 on each of four ranks. If they are a single text in order, rank 1 needs the keys and values of rank 0's 32
+# tokens, rank 2 needs those of 64 tokens and rank 3 those of 96. That makes 192. As an all-gather brings those of 96
+# other tokens to each of four ranks, 192 of 384 are needed, which is half of them.
+#
+# **Predict.** Now the 128 tokens are a pack, with documents of 16, 16, 32 and 64 tokens, and the ranks have it in
+# order. Over all ranks, how many tokens of other ranks are needed?
+
+# %%
+course.predict("texts_needed", tokens=...)
+
+# %%
+from course_utils.lessons.long_texts import keys_needed
+
+orders, starts = three_orders(pack, 4), starts_of(pack)
+needed = {name: keys_needed(positions, starts) for name, positions in orders.items()}
+course.answer("texts_needed", tokens=sum(needed["in order"]))
+for name, numbers in needed.items():
+    print(f"{name}: ranks 0 to 3 need {numbers}, together {sum(numbers)} of 384")
+
+one_share = (
+    2 * 32 * 4 * 16 * 8
+)  # keys and values: 32 tokens, 4 heads, 16 numbers, 8 bytes
+gathered = 3 * bytes_in(run.events, "forward", rank=0)  # to three other ranks
+scattered = 3 / 4 * bytes_in(run.events, "backward", rank=0)  # all but its own quarter
+assert gathered == scattered == 3 * one_share
+ring = ring_bytes(Shape(128, heads=4, size=16, number_bytes=8), 4)
+print(f"all-gather: {gathered:,} bytes forward, {scattered:,.0f} backward")
+print(f"ring: {ring['forward']:,.0f} bytes forward, {ring['backward']:,.0f} backward")
+
+# %% [markdown]
+# In order, only the longest document lies on two ranks, so rank 3 needs the 32 tokens of rank 2, and that is all. If
+# every document is divided, nearly every rank needs something from every other rank. Neither method takes advantage of
+# this. Each rank sends three shares forward in both, whatever the documents are. (Backward, our all-gather sends half
+# of what the ring sends, because it has kept the keys and values.)
+#
+# Is the pack in order the better choice, then? Here are both numbers for the 200 random packs on 8 ranks:
+
+# %% tags=["figure:17_needed"]
+generator = torch.Generator().manual_seed(0)  # the same packs as above
+needed = {name: [] for name in found}
+for _ in range(200):
+    lengths = random_pack(generator)
+    starts = starts_of(lengths)
+    for name, positions in three_orders(lengths, 8).items():
+        needed[name].append(sum(keys_needed(positions, starts)) / (7 * 8192))
+work = {name: mean(values) for name, values in found.items()}
+share = {name: mean(values) for name, values in needed.items()}
+
+
+def as_bars(numbers):
+    return {name: {"mean of 200 packs": number} for name, number in numbers.items()}
+
+
+crowding = course.draw.SharesPanel(
+    "busiest rank's work ÷ mean", as_bars(work), say="{:.2f}".format
+)
+keys = course.draw.SharesPanel("needed keys of other ranks", as_bars(share), say=percent)
+course.draw.shares([crowding, keys], sentences.needed_text(work, share))
+
+# %% [markdown]
+# The two numbers pull in opposite directions. As long as a method sends everything anyway, only balance counts. A
+# method that sends only what is needed would have to find a compromise between the two.
 #
 # ## A ring of groups
 #

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .text_memory import memory_in_blocks, ordinary_memory
     from .torch_tool import add_processor_kernel
     from .ulysses import heads_for_tokens, tokens_for_heads, ulysses_attention
-    from .work import imbalance, pairs_computed, pairs_seen
+    from .work import imbalance, keys_needed, pairs_computed, pairs_seen
     from .zigzag import check_length, in_order, zigzag
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

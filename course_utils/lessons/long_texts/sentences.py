@@ -101,6 +101,22 @@ def packed_text(pairs: Mapping[str, Sequence[int]]) -> str:
     return f"In this pack, the busiest rank's work divided by the mean is {join(ratios)}"
 
 
+def needed_text(crowding: Mapping[str, float], needed: Mapping[str, float]) -> str:
+    """Say what balance costs: the work of the busiest rank and the keys of other ranks that are needed, for each order.
+
+    Args:
+        crowding: the busiest rank's work divided by the mean.
+        needed: the share of the gathered keys that the rank which gathers them needs.
+    """
+    best, cheapest = (min(numbers, key=lambda name: numbers[name]) for numbers in (crowding, needed))
+    if best == cheapest:
+        return f"“{best}” has the best balance and needs the fewest keys of other ranks"
+    return (
+        f"“{best}” has the best balance and needs {percent(needed[best])} of the keys of other ranks, "
+        f"“{cheapest}” only {percent(needed[cheapest])}"
+    )
+
+
 def longest_title(grown: Mapping[str, float], world_size: int) -> str:
     """Say how much longer a text may be on several ranks than on one, for each version of attention."""
     factors = [f"{number_text(factor)} times as long ({name})" for name, factor in grown.items()]

@@ -1,4 +1,7 @@
-"""How much each rank has to do under a causal mask: pairs of a query and a key that it sees, counted exactly."""
+"""How much each rank has to do under a causal mask: pairs of a query and a key that it sees, counted exactly.
+
+And how many keys of other ranks it needs for that.
+"""
 
 from collections.abc import Sequence
 
@@ -17,6 +20,22 @@ def pairs_seen(positions: Sequence[torch.Tensor], starts: torch.Tensor | None = 
         starts: for each token, where its document begins in a pack; None for a single text.
     """
     return [int((own + 1 - (0 if starts is None else starts[own])).sum()) for own in positions]
+
+
+def keys_needed(positions: Sequence[torch.Tensor], starts: torch.Tensor | None = None) -> list[int]:
+    """Count, for each rank, the tokens of other ranks whose keys one of its own queries sees at least.
+
+    Args:
+        positions, starts: as for `pairs_seen`.
+    """
+    whole = torch.arange(sum(map(len, positions)))
+    starts = torch.zeros_like(whole) if starts is None else starts
+    needed = []
+    for own in positions:
+        # For each document, the rank's last query in it, which sees whatever its others see.
+        last = torch.full_like(whole, -1).scatter_reduce(0, starts[own], own, "amax")
+        needed.append(int((whole <= last[starts]).sum()) - len(own))
+    return needed
 
 
 def pairs_computed(positions: Sequence[torch.Tensor], block: int) -> list[int]:

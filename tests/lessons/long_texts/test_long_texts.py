@@ -32,7 +32,7 @@ from course_utils.lessons.long_texts.ring_attention import ring_attention
 from course_utils.lessons.long_texts.text_memory import TextMemory, memory_in_blocks, ordinary_memory
 from course_utils.lessons.long_texts.torch_tool import add_processor_kernel
 from course_utils.lessons.long_texts.ulysses import check_heads, ulysses_attention
-from course_utils.lessons.long_texts.work import imbalance, pairs_computed, pairs_seen
+from course_utils.lessons.long_texts.work import imbalance, keys_needed, pairs_computed, pairs_seen
 from course_utils.lessons.long_texts.zigzag import in_order, zigzag
 from course_utils.lessons.model_parallel.transformer import character_model
 
@@ -206,6 +206,20 @@ def test_queries_and_keys_may_be_of_different_tokens(four_ranks) -> None:
 def test_in_a_pack_a_query_sees_its_own_document() -> None:
     starts = torch.tensor([0, 0, 0, 3, 3, 5])
     assert pairs_seen([torch.tensor([0, 2, 5]), torch.tensor([1, 3, 4])], starts) == [1 + 3 + 1, 2 + 1 + 2]
+
+
+def test_a_rank_needs_keys_of_its_own_documents_only() -> None:
+    assert keys_needed(in_order(128, 4)) == [0, 32, 64, 96]
+    assert keys_needed(zigzag(128, 4)) == [96, 80, 64, 48]  # pieces of 16 tokens
+    starts = torch.tensor([16, 16, 32, 64]).cumsum(0).sub(torch.tensor([16, 16, 32, 64]))
+    starts = starts.repeat_interleave(torch.tensor([16, 16, 32, 64]))
+    assert keys_needed(in_order(128, 4), starts) == [0, 0, 0, 32]
+    mixed, starts = [torch.tensor([0, 2, 5]), torch.tensor([1, 3, 4])], torch.tensor([0, 0, 0, 3, 3, 5])
+    seen = [  # by the mask itself
+        {key for query in own.tolist() for key in range(int(starts[query]), query + 1)} - set(own.tolist())
+        for own in mixed
+    ]
+    assert keys_needed(mixed, starts) == [len(keys) for keys in seen] == [1, 1]
 
 
 def test_who_sends_less_is_known_beforehand() -> None:

@@ -13,6 +13,7 @@ from course_utils.lessons.long_texts.sentences import (
     exposed_text,
     growth_text,
     longest_title,
+    needed_text,
     packed_text,
     sends_text,
     transfer_text,
@@ -88,6 +89,13 @@ def test_a_mask_says_what_it_shows() -> None:
 
 def test_a_pack_says_how_busy_the_busiest_rank_is() -> None:
     assert packed_text({"in order": [1, 3], "per document": [2, 2]}).endswith("1.5 (in order) and 1 (per document)")
+
+
+def test_balance_costs_keys_of_other_ranks() -> None:
+    needed = needed_text({"in order": 1.4, "per document": 1.1}, {"in order": 0.25, "per document": 0.8})
+    assert needed == "“per document” has the best balance and needs 80% of the keys of other ranks, “in order” only 25%"
+    both = needed_text({"in order": 1.4, "zig-zag": 1.1}, {"in order": 0.25, "zig-zag": 0.2})
+    assert both == "“zig-zag” has the best balance and needs the fewest keys of other ranks"
 
 
 def test_the_longest_texts_are_compared_with_one_rank() -> None:
