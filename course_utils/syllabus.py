@@ -109,7 +109,7 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("05_allreduce", "How do P machines add up their vectors?", 50, 8, (4,), further_minutes=80),
     Lesson("06_data_parallel", "Can P workers train as one?", 50, 4, (2, 5), further_minutes=40),
     Lesson("07_overlap", "Why is DDP faster than my loop?", 55, 4, (6,), further_minutes=55),
-    Lesson("08_parameter_server", "What if nobody waits?", 50, 8, (6,), further_minutes=75),
+    Lesson("08_parameter_server", "What if nobody waits?", 50, 8, (6,), further_minutes=90),
     Lesson("09_model_parallel", "What if the model does not fit?", 50, 4, (6,), further_minutes=50),
     Lesson("10_pipeline", "How are all stages kept busy?", 50, 4, (9,), further_minutes=70),
     Lesson(

@@ -22,9 +22,10 @@
 # 4. *A step for the mean change*: DiLoCo, for language models across slow links
 # 5. *Only with neighbours*: no rank knows the mean
 # 6. *Clinics that share no image*: federated averaging, and what a gradient gives away
-# 7. *A report, redone*: does asynchronous training scale, and could health workers across Africa train together?
+# 7. *Trainers and generators*: answers that may be a few updates old
+# 8. *A report, redone*: does asynchronous training scale, and could health workers across Africa train together?
 #
-# *75 minutes · optional, after [lesson 8](08_parameter_server.ipynb) · 8 ranks, about 10 minutes for each section*
+# *90 minutes · optional, after [lesson 8](08_parameter_server.ipynb) · 8 ranks, about 11 minutes for each section*
 
 # %%
 import numpy as np
@@ -86,7 +87,7 @@ pictures.served(virtual, real, title, finding)
 # gradient gets older. With 200 workers the mean staleness is 199, because the rule from the first page, $W - 1$, holds
 # here too. The lowest panel shows what such old gradients do to the training at this learning rate.
 #
-# What moves this limit? A faster link does, as section 7 shows, and so do several servers, each with a part of the
+# What moves this limit? A faster link does, as section 8 shows, and so do several servers, each with a part of the
 # weights and a link of its own. A model with twice as many weights does not. If a gradient also takes twice as long to
 # compute, both times grow together, and seven workers fill the link as before.
 #
@@ -702,6 +703,247 @@ print("The digit was a", y[0])
 # what they send ([Abadi and others, 2016](https://arxiv.org/abs/1607.00133)), or encrypt it in such a manner that only
 # the sum can be read ([Bonawitz and others, 2017](https://eprint.iacr.org/2017/281)).
 #
+# ## Trainers and generators
+#
+# In a last stage of their training, many large language models learn from their own answers. Some ranks write answers
+# with the current weights, and every answer gets a reward, for example 1 if a sum is right and 0 if it is wrong. Other
+# ranks then change the weights so that answers with a high reward become more probable. This is a kind of
+# *reinforcement learning*, and the two groups of ranks are called **trainers and generators**. Answers travel from the
+# generators to the trainers, and new weights travel back.
+#
+# If the generators wait for new weights, and then the trainers wait for new answers, one of the two groups is always
+# idle. So let the generators carry on with the weights that they have. Their answers are then from an older network, as
+# the gradients on the first page were, and again the question is how old. This time we set a limit. No answer that a
+# trainer uses may be more than $S$ updates old, and a generator has to wait if its next answers would be. This is
+# called **bounded staleness** ([Ho and others, 2013](https://www.cs.cmu.edu/~seunghak/SSPTable_NIPS2013.pdf), for a
+# parameter server).
+#
+# How does a generator know whether it has to wait? Each update uses one batch of answers from every generator, in the
+# order in which they were written. If we count batches and updates from 0, batch $n$ will be used when the weights have
+# seen $n$ updates. If it was written with weights that have seen $v$ updates, it will be $n - v$ updates old. So a
+# generator may begin batch $n$ as soon as $v \geq n - S$. With $S = 2$, for example, batch 7 needs weights that have
+# seen at least 5 updates.
+#
+# We play this with the digits. An answer is a digit that is drawn from the network's probabilities for an image, and
+# its reward is 1 if it is right. `answers_gradient` returns a gradient that makes answers with a reward above the
+# batch's mean more probable, and the others less. Writing and training take as long as `seconds` asks for.
+
+# %%
+from course_utils.lessons.parameter_server import answers_gradient, compute_for
+from course_utils.lessons.parameter_server import draw_answers
+from course_utils.trace.recorder import phase
+
+ANSWERS, NEWS = 1, 2  # tags
+trainers = 2  # ranks 0 and 1; all others are generators
+
+
+def generate(comm, trainer, updates, S, seconds, varied=False):
+    weights, version = first_weights(seed=0), 0
+    news, rng = np.empty(1 + len(weights)), np.random.default_rng(comm.rank)
+    for number in range(updates):
+        while version < number - S or comm.Iprobe(source=trainer, tag=NEWS):
+            comm.Recv(news, source=trainer, tag=NEWS)
+            version, weights = int(news[0]), news[1:].copy()
+        with phase("write"):
+            drawn = draw_answers(weights, images, rng)
+            compute_for(comm, rng.exponential(seconds) if varied else seconds)
+        batch = np.concatenate([[version], drawn.flatten()])
+        comm.Send(batch, dest=trainer, tag=ANSWERS)
+    while version < updates:  # what is still on its way
+        comm.Recv(news, source=trainer, tag=NEWS)
+        version = int(news[0])
+
+
+def train_on_answers(comm, group, generators, updates, seconds, most=None):
+    from mpi4py import MPI
+
+    weights, ages, sending = first_weights(seed=0), [], []
+    batch = np.empty(1 + 4 * 32)
+    for update in range(updates):
+        gradient = np.zeros_like(weights)
+        for generator in generators:
+            comm.Recv(batch, source=generator, tag=ANSWERS)
+            ages.append(update - int(batch[0]))
+            drawn = batch[1:].reshape(4, 32)
+            gradient += answers_gradient(weights, drawn, images, most)
+        with phase("train"):
+            compute_for(comm, seconds)
+        group.Allreduce(MPI.IN_PLACE, gradient)  # of all trainers
+        weights = weights - 0.3 * gradient / (comm.size - trainers)
+        news = np.concatenate([[update + 1], weights])
+        sending = [request for request in sending if not request.Test()]  # not arrived
+        for generator in generators:
+            sending.append(comm.Isend(news, dest=generator, tag=NEWS))
+    MPI.Request.Waitall(sending)
+    return accuracy(unflat(weights), test_x, test_y), ages
+
+
+def two_groups(comm, updates, S, writing, training, varied=False, most=None):
+    group = comm.Split(comm.rank < trainers)
+    if comm.rank < trainers:
+        generators = range(trainers + comm.rank, comm.size, trainers)
+        return train_on_answers(comm, group, generators, updates, training, most)
+    generate(comm, comm.rank % trainers, updates, S, writing, varied)
+
+
+# %% [markdown]
+# The `while` loop in `generate` is the whole rule. `Iprobe` asks whether a message has arrived, without receiving it.
+# As long as there are newer weights, the generator takes them, and if they are still too old, it waits for more. A
+# trainer doesn't wait until a generator takes its weights, because it sends them with `Isend`.
+#
+# Here are two trainers and two generators, once with $S = 0$ and once with $S = 1$. A batch takes 20 ms to write, and
+# an update takes 10 ms:
+
+# %% tags=["figure:08_generators"]
+from course_utils.lessons.parameter_server import ages_text
+
+ranks = course.start(6)
+runs, oldest = {}, {}
+for S in (0, 1):
+    run = ranks.run(two_groups, 5, S, 0.02, 0.01, ranks=4)
+    ages = [age for result in run.results[:trainers] for age in result[1]]
+    assert max(ages) <= S
+    runs[f"S = {S}"], oldest[f"S = {S}"] = run, max(ages)
+course.draw.timelines(*runs.values(), titles=list(runs), title=ages_text(oldest))
+
+# %% [markdown]
+# With $S = 0$ the two groups take turns, so that an update takes 20 + 10 = 30 ms if we leave out the messages. With $S
+# = 1$ they can work at the same time, and a generator waits only if the trainers are slower than it is.
+#
+# **Predict.** How many milliseconds does an update then take? And with $S = 3$, how many updates old are the answers in
+# a long run, first if writing takes 20 ms and training 10 ms, and then if it is the other way round?
+
+# %%
+course.predict("lag", within=1.1, ms=..., slow_writing=..., fast_writing=...)
+
+# %% [markdown]
+# Here your computer's cores are shared by all ranks, so we now use virtual ranks, whose clocks are exact, with two
+# trainers and four generators:
+
+# %%
+nowhere = course.start(6, where="nowhere")
+updates = 100
+
+
+def on_clocks(S, writing, training, **options):
+    run = nowhere.run(two_groups, updates, S, writing, training, **options)
+    ages = [age for result in run.results[:trainers] for age in result[1]]
+    assert max(ages) <= S
+    return run, np.median(ages)
+
+
+one_behind, _ = on_clocks(1, 0.02, 0.01)
+_, slow_writing = on_clocks(3, 0.02, 0.01)
+_, fast_writing = on_clocks(3, 0.01, 0.02)
+course.answer(
+    "lag",
+    ms=round(1000 * one_behind.seconds / updates),
+    slow_writing=slow_writing,
+    fast_writing=fast_writing,
+)
+for S in (0, 1, 2, 4, 8):
+    milliseconds = [
+        1000 * on_clocks(S, 0.02, 0.01, varied=varied)[0].seconds / updates
+        for varied in (False, True)
+    ]
+    print(
+        f"S = {S}: {milliseconds[0]:.0f} ms per update,",
+        f"{milliseconds[1]:.0f} ms if answers have different lengths",
+    )
+
+# %% [markdown]
+# If writing is slow, the trainers have finished before the next batch begins, so it begins with weights that lack only
+# the update for which it is being written. If writing is fast, the generators run ahead until the limit stops them. So
+# $S = 1$ would be enough for the full speed, if all batches took equally long. But answers have very different lengths.
+# In the last column, batches take 20 ms *on average*, and every update waits for the slowest of its four. A larger $S$
+# lets a generator that has been lucky write ahead for the time when it is not.
+#
+# Why not take a very large $S$ then? We look at what the network learns in 100 updates. The generators are fast here,
+# so that the answers are as old as the limit allows. Besides training on the answers as they are, the cell tries out a
+# repair. Each answer counts by the ratio of how probable it is *now* and how probable it was when it was *written*, but
+# at most twice:
+
+# %% tags=["figure:08_lag"]
+from course_utils.lessons.parameter_server import lag_text
+
+limits = [0, 1, 2, 4, 8]
+lines = {"as they are": None, "by the ratio": 2.0}
+ends = {}
+for name, most in lines.items():
+    runs = [on_clocks(S, 0.01, 0.02, most=most)[0] for S in limits]
+    ends[name] = [run.results[0][0] for run in runs]
+course.draw.over_numbers(
+    limits,
+    ends,
+    lag_text(limits, ends),
+    across="largest staleness S",
+    up="test images recognised",
+    unit=percent,
+    limits=(0, 1),
+)
+
+# %% [markdown]
+# A wrong answer makes the network less sure of this answer. If the answer was written several updates ago, the network
+# may have become unsure of it long since. The old answer pushes it down again and again, and the gradient of $-\log p$
+# doesn't get smaller when $p$ does. With the ratio, an answer that is now improbable hardly counts. IMPALA ([Espeholt
+# and others, 2018](https://arxiv.org/abs/1802.01561)) limits such ratios in the same manner, for players of video games
+# that lag behind their learner.
+#
+# What travels? A batch has 129 numbers of 8 bytes, its version and four numbers for each answer. The weights and their
+# version are 2,411 numbers, and every generator gets them in every update:
+
+# %% tags=["nbval-check-output"]
+run = ranks.run(two_groups, 10, 1, 0.002, 0.001)
+for name, senders in {"answers": range(2, 6), "weights": range(2)}.items():
+    sizes = [
+        event.bytes
+        for event in run.events
+        if event.kind == "send" and event.rank in senders
+    ]
+    print(f"{name}: {len(sizes)} messages of {max(sizes):,} bytes in ten updates")
+assert sizes == [8 * (1 + 2410)] * 40
+
+# %% [markdown]
+# In large models the weights dominate even more. With 70 billion weights of 2 bytes, each copy of the generators' model
+# needs 140 GB per update, and an answer of a thousand tokens takes only a few kilobytes.
+#
+# ### Only rank 0 gathers
+#
+# Weights of that size are usually sharded over the trainers (lesson 11), so they have to be gathered before they are
+# sent. The next program does this with two trainers, each of which has half of the weights, and two generators. Rank 0
+# sends the weights to both generators, so it gathers them first. Try to find the mistake before you run the cells. (The
+# run ends in an error, and it is meant to.)
+
+
+# %%
+def with_shards(comm, updates=3):
+    group = comm.Split(comm.rank < trainers)
+    answers, shard, whole = np.zeros(129), np.zeros(1205), np.empty(2410)
+    for _ in range(updates):
+        if comm.rank < trainers:
+            comm.Recv(answers, source=comm.rank + trainers)
+            if comm.rank == 0:
+                group.Allgather(shard, whole)
+                for generator in (2, 3):
+                    comm.Send(whole, dest=generator)
+        else:
+            comm.Send(answers, dest=comm.rank - trainers)
+            comm.Recv(whole, source=0)
+
+
+# %% tags=["raises-exception"]
+ranks.run(with_shards, ranks=4)
+
+# %% tags=["figure:08_only_rank_0"]
+ranks.waits()
+
+# %% [markdown]
+# A gather is a *collective*, so it ends only when all ranks of its group have called it, and not only the one that
+# wants the result. Rank 0 waits in `Allgather` for rank 1. Rank 1 has gone on and waits for the next answers of rank 3.
+# Rank 3 waits for weights before it writes them, and these would come from rank 0. In a large program, this ends with a
+# timeout after some minutes, often on ranks that did nothing wrong. The repair is to move the call out of the `if`, so
+# that every trainer gathers, and only the sending is left to rank 0.
+#
 # ## A report, redone
 #
 # This course began with four [documents](../docs/sources.md) that other people wrote. Two of them have something to say
@@ -736,10 +978,9 @@ for link in ("100 Mbit/s", "1 Gbit/s"):
 # *advised* approach". You have seen the reasons for it. With equal workers, waiting costs little, the result is the
 # same in every run, and it equals the serial one. Since then some systems have found a middle way. In [AReaL
 # (2025)](https://arxiv.org/abs/2505.24298), a language model learns from its own answers, which are written with
-# slightly old weights. Their staleness has a limit, and when it is reached, the GPUs that write answers have to wait.
-# DiLoCo, from section 4, is meant for machines that are far apart, but [Gemini
-# (2023)](https://arxiv.org/abs/2312.11805) was trained synchronously even across data centres, because the links
-# between them were fast enough.
+# slightly old weights. Their staleness has a limit, as in section 7. DiLoCo, from section 4, is meant for machines that
+# are far apart, but [Gemini (2023)](https://arxiv.org/abs/2312.11805) was trained synchronously even across data
+# centres, because the links between them were fast enough.
 #
 # For more information, the slides point to two papers. The first is D-PSGD, from section 5. It does not use the word
 # *decentralized* as the slides do. The slides call an all-reduce decentralized because it has no server. In the paper

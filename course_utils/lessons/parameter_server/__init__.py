@@ -2,6 +2,7 @@
 
 In `local_sgd` ranks average their weights now and then, in `outer_optimizer` their mean change becomes a step of its
 own, and in `neighbours` each rank averages with two others only. `digits_trainings` trains in all these ways.
+`rewarded_answers` is for networks that learn from their own answers.
 """
 
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 from course_utils.lazy import attach
 
 if TYPE_CHECKING:
+    from course_utils.lessons.messages.played_computation import compute_for
+
     from . import pictures
     from .digits_trainings import (
         Pace,
@@ -26,10 +29,13 @@ if TYPE_CHECKING:
     from .local_sgd import federated_average, local_sgd_round, skewed_shards
     from .neighbours import consensus_distance, shrinking
     from .outer_optimizer import AdamW, outer_step
+    from .rewarded_answers import answers_gradient, draw_answers
     from .sentences import (
+        ages_text,
         backup_text,
         clinics_text,
         is_busy_race,
+        lag_text,
         largest_rate,
         link_text,
         link_title,

@@ -304,3 +304,24 @@ def backup_text(ways: Mapping[str, Sequence[Curve]], waits: str, drops: str, bus
     if larger(slow, quick):
         return f"A backup worker saves {percent(1 - quick / slow)} of the time: {ends}"
     return f"A backup worker saves no time here: {ends}"
+
+
+def ages_text(oldest: Mapping[str, int]) -> str:
+    """Say how many updates old the oldest answer was that a trainer has used, in each run."""
+    ages = [f"{count(age, 'update')} ({name})" for name, age in oldest.items()]
+    return f"The oldest answer that was used: {join(ages)}"
+
+
+def lag_text(limits: Sequence[int], accuracies: Mapping[str, Sequence[float]]) -> str:
+    """Say how many test images a network recognises that has learnt from fresh answers, and from the oldest ones.
+
+    Args:
+        limits: the largest staleness, rising from 0.
+        accuracies: for each way to count old answers, the accuracy with each limit.
+    """
+    ways = [f"{percent(values[-1])} ({name})" for name, values in accuracies.items()]
+    fresh = max(values[0] for values in accuracies.values())
+    return (
+        f"With answers {limits[-1]} updates old, {join(ways)} of the test images are recognised, "
+        f"with fresh ones {percent(fresh)}"
+    )
