@@ -1,12 +1,17 @@
-"""The planner against published runs on H100 GPUs: rates are fitted to half of them, and the other half judges."""
+"""The planner against real steps on H100 and H200 GPUs: rates are fitted to half of them, and the other half judges."""
 
 from dataclasses import asdict, replace
 
 import pytest
 
 from course_utils.errors import CourseError
-from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import FITTED, H100
-from course_utils.lessons.hybrid_and_sharded.planner.language_models import BENCHMARKED, MODELS
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import FITTED, H100, H200
+from course_utils.lessons.hybrid_and_sharded.planner.language_models import (
+    BENCHMARKED,
+    MEASURED,
+    MODELS,
+    LanguageModel,
+)
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import (
     TESTED_STAGES,
     best,
@@ -24,6 +29,7 @@ from course_utils.lessons.hybrid_and_sharded.planner.published_h100 import (
     TABLES,
     halves,
     kendall,
+    measured_steps,
     published_finding,
     published_kinds_text,
     published_runs,
@@ -32,7 +38,7 @@ from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL
 from workshop.planner_rates import BOUNDS, fit_rates
 from workshop.publish.plans import ON_THE_PAGE, as_markdown, plans_page
 
-RUNS = published_runs()
+RUNS, STEPS = published_runs(), measured_steps()
 NEMO = {  # of each row of NeMo 24.07, and of Megatron Bridge 25.09: TFLOP/s on each GPU, as published beside the speed
     "NeMo 24.07": (736, 750, 782, 842, 776, 754, 759, 653, 554, 678, 697, 738),
     "Megatron Bridge 25.09": (725, 727, 763),
@@ -45,9 +51,10 @@ def test_every_row_has_a_source_and_uses_eight_gpus_at_least() -> None:
     assert sum(run.memory is not None for run in RUNS) == 20
 
 
-@pytest.mark.parametrize("name", BENCHMARKED)
+@pytest.mark.parametrize("name", BENCHMARKED | MEASURED)
 def test_models_are_as_large_as_published(name) -> None:
-    assert BENCHMARKED[name].parameters == pytest.approx(BENCHMARKED[name].published, rel=0.02)
+    model = (BENCHMARKED | MEASURED)[name]
+    assert model.parameters == pytest.approx(model.published, rel=0.02)
 
 
 @pytest.mark.parametrize("table", NEMO)
@@ -63,8 +70,8 @@ def test_shapes_agree_with_the_arithmetic_that_was_published_beside_the_speed(ta
 
 def test_rates_are_those_that_the_fit_finds() -> None:
     """From where they are no small move brings the fitted half nearer; the judged half is never looked at."""
-    odd = [run for run in RUNS if run.fits_rates]
-    assert len(odd) == 30 and fit_rates(FITTED, odd) == FITTED
+    odd = [run for run in (*RUNS, *STEPS) if run.fits_rates]
+    assert len(odd) == 30 + 5 and fit_rates(FITTED, odd) == FITTED
     assert all(BOUNDS[name][0] <= value <= BOUNDS[name][1] for name, value in asdict(FITTED).items())
 
 
@@ -72,6 +79,46 @@ def test_the_judged_half_is_predicted_as_well_as_asked() -> None:
     judged = halves()["judged"]
     assert (judged.rows, judged.with_memory) == (30, 10)
     assert judged.step <= 0.10 and judged.memory <= 0.05 and judged.order >= 0.8
+
+
+def test_steps_on_one_gpu_are_in_the_order_that_was_chosen_before_the_fit() -> None:
+    """Not compiled, computed again, the others; the longest first. So each half has steps of each kind."""
+    assert len(STEPS) == 9 and all(run.layout.gpus == 1 for run in STEPS)
+    kinds = [(run.layout.program.compiled, run.layout.again == NOTHING, -run.seconds) for run in STEPS]
+    assert kinds == sorted(kinds)
+    for half in (True, False):
+        assert len({kind[:2] for run, kind in zip(STEPS, kinds, strict=True) if run.fits_rates == half}) == 3
+    assert {run.name for run in STEPS} == set(MEASURED)
+
+
+def test_steps_on_one_gpu_are_predicted_as_well_as_published_runs() -> None:
+    judged = halves(runs=STEPS)["judged"]
+    assert judged.step <= 0.05 and judged.memory <= 0.10
+    off = [run.predicted().step / run.seconds - 1 for run in STEPS]
+    assert max(map(abs, off)) < 0.13 and min(off) < 0 < max(off), "neither always too slow nor always too fast"
+
+
+def _on_one_gpu(width: int, length: int, texts: int, again: str = NOTHING, **program):
+    """A step of four gated blocks."""
+    model = LanguageModel(4, width, width // 64, 32000, length, 0, "", hidden=4 * width, gated=True)
+    layout = Layout(1, 1, 1, 0, again, texts, 1, program=TrainingProgram(fused=True, hopper=True, **program))
+    return judge(model, H200(1), layout, length)
+
+
+@pytest.mark.parametrize("width", [768, 2048, 8192])
+def test_steps_of_other_shapes_change_in_the_right_direction(width) -> None:
+    """No limit of the hardware is passed either: a causal kernel computes half of what is counted."""
+    compiled = [_on_one_gpu(width, length, 16384 // length, compiled=True) for length in (512, 2048, 8192, 16384)]
+    assert [choice.step for choice in compiled] == sorted(choice.step for choice in compiled), "more attention"
+    for length, quick in zip((512, 2048, 8192, 16384), compiled, strict=True):
+        texts = 16384 // length
+        assert quick.step < _on_one_gpu(width, length, texts).step
+        assert quick.step < _on_one_gpu(width, length, texts, FULL, compiled=True).step < 4 / 3 * quick.step
+        assert quick.peak_share < max(FITTED.products, 2 * FITTED.hopper)
+    wider = _on_one_gpu(2 * width, 2048, 8, compiled=True)
+    assert wider.peak_share > compiled[1].peak_share, "fewer bytes for each operation"
+    long = _on_one_gpu(width, 1 << 22, 1, compiled=True)
+    assert long.peak_share == pytest.approx(2 * FITTED.hopper, rel=0.05), "attention alone"
 
 
 def test_no_row_of_memory_is_far_off_whatever_the_model() -> None:

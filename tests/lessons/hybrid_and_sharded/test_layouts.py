@@ -78,7 +78,7 @@ def test_copies_send_between_nodes_only_parts_of_gradients_and_keep_more() -> No
     """HSDP: gathers stay inside a node; an all-reduce of an eighth goes over the other links."""
     cluster, whole = H100(512), Layout(512, 1, 1, 3, NOTHING, 1, 1, program=MODERN)
     copies = replace(whole, copies=64)
-    numbers = 32 * SEVEN.shared_parameters + SEVEN.token_parameters
+    numbers = 32 * SEVEN.shared_parameters + 2 * SEVEN.token_parameters
     inside = 3 * ring_seconds(cluster, 1, 8, 2 * numbers, 33)
     between = allreduce_seconds(cluster, 8, 64, 2 * numbers / 8, 33)
     assert data_seconds(SEVEN, cluster, copies) == pytest.approx(inside + between)
@@ -128,7 +128,7 @@ def test_zb_v_keeps_what_1f1b_keeps_and_is_tried() -> None:
     assert memories[1].activations == pytest.approx(memories[0].activations, abs=ends)
     seconds = [judge(SEVENTY, cluster, layout, 8192).seconds for layout in (once, in_a_v)]
     assert seconds[1][BUBBLE] < seconds[0][BUBBLE] / 2
-    found = plan(SEVENTY, cluster, length=8192)
+    found = plan(SEVENTY, cluster, 64, 8192)
     assert found[0].layout.zero_bubble and "ZB-V" in str(found[0])
     assert any(line.startswith("ZB-V decides: as 1F1B") for line in decides(SEVENTY, H100, found, 8192))
     tried = [one for one in layouts(SEVENTY, cluster, 512, 8192, MODERN) if one.zero_bubble]

@@ -9,7 +9,11 @@ from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.cost_model import allreduce_time
 from course_utils.lessons.experts.all_to_all import balanced_bytes
 from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import A100, H100, Cluster
-from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import gpu_memory, layer_activations
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import (
+    gpu_memory,
+    layer_activations,
+    matrices_of_tokens,
+)
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import MODELS, WITH_EXPERTS, LanguageModel
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import TIE, best, judge, plan
 from course_utils.lessons.hybrid_and_sharded.planner.pictures import plans, plans_finding
@@ -25,9 +29,17 @@ from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
     context_seconds,
     data_seconds,
     expert_seconds,
+    optimizer_seconds,
+    stage_seconds,
     step_seconds,
 )
-from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, SELECTIVE, Layout
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import (
+    FULL,
+    NOTHING,
+    SELECTIVE,
+    Layout,
+    TrainingProgram,
+)
 from course_utils.lessons.hybrid_and_sharded.utilization import energy, mfu
 from course_utils.lessons.hybrid_and_sharded.zero_formulas import fits
 from course_utils.lessons.long_texts.bytes_sent import Shape, ring_bytes
@@ -108,11 +120,13 @@ def test_a_model_is_counted_as_the_courses_own_is() -> None:
 def test_a_layer_saves_what_the_courses_own_block_saves_in_16_bits() -> None:
     b, s, h, a = 2, 16, 24, 4
     block = Block(h, a, 0.1, torch.Generator())
-    counted = LanguageModel(3, h, a, 50, s, 0, "")
+    counted = LanguageModel(3, h, a, 50, s, 0, "", dropout=True)
     small = 2 * 4 * b * s + s * s
     assert layer_activations(counted, b, s, 1, attention=True) == block_activations(block, b, s, 2) - small
     assert layer_activations(counted, b, s, 4, attention=True) == s * b * h / 4 * (34 + 5 * a * s / h)
     assert layer_activations(counted, b, s, 4, attention=False) == 34 * s * b * h / 4
+    plain = replace(counted, dropout=False)
+    assert layer_activations(plain, b, s, 4, attention=True) == s * b * h / 4 * (32 + 2 * a * s / h), "no masks"
 
 
 def test_flops_are_those_of_the_paper() -> None:
@@ -198,7 +212,8 @@ def test_parts_of_a_step_are_the_formulas() -> None:
     assert seconds[TENSOR] == pytest.approx(6 * 12 * 32 * each)
     working = seconds[COMPUTE] + seconds[AGAIN] + seconds[TENSOR]
     assert seconds[BUBBLE] / (working + seconds[BUBBLE]) == pytest.approx(bubble_fraction(8, 32))
-    assert seconds[AGAIN] == pytest.approx(seconds[COMPUTE] / 3)
+    blocks, last = stage_seconds(model, cluster, layout, 2048)
+    assert seconds[COMPUTE] == blocks + last and seconds[AGAIN] == pytest.approx(blocks / 3)
     assert seconds[PIPELINE] > 0 and seconds[DATA] == 0
     peak = judge(model, cluster, layout, 2048).peak_share
     assert peak == pytest.approx(cluster.efficiency * seconds[COMPUTE] / sum(seconds.values()))
@@ -223,13 +238,30 @@ def test_stages_of_zero_take_memory_down_and_traffic_up() -> None:
     assert bytes_only[0] == pytest.approx(bytes_only[1])
 
 
-def test_uneven_stages_take_as_long_as_the_fullest() -> None:
+def test_a_pipeline_is_as_slow_as_its_slowest_stage() -> None:
+    """Of 126 blocks 14 stages have 9 each, and the last has the last layer, too. Of 16 stages 15 have 8, the last 6."""
     model = MODELS["Llama 3 405B"]
     even, uneven = (
-        judge(model, H100(8 * stages), Layout(1, 8, stages, 0, FULL, 1, 64), 8192).seconds[COMPUTE]
-        for stages in (14, 16)
+        stage_seconds(model, H100(8 * stages), Layout(1, 8, stages, 0, FULL, 1, 64), 8192) for stages in (14, 16)
     )
-    assert uneven * 16 / (even * 14) == pytest.approx(16 * 8 / 126)
+    assert even[0] / uneven[0] == pytest.approx(9 / 8)
+    assert even[1] > 0 and uneven[1] == 0, "with six blocks there is time for the last layer"
+
+
+def test_embedding_and_last_layer_are_counted_where_they_are() -> None:
+    """Both on the only stage, one on each end of a pipeline, both again in a V: in memory, messages and Adam's time."""
+    cluster = H100(16)
+    one = Layout(16, 1, 1, 0, NOTHING, 1, 8)
+    tied = replace(SEVEN, gated=False)
+    stages = replace(one, data=8, pipeline=2)
+    in_a_v = replace(stages, chunks=2, zero_bubble=True)
+    assert [matrices_of_tokens(SEVEN, layout) for layout in (one, stages, in_a_v)] == [2, 1, 2]
+    assert [matrices_of_tokens(tied, layout) for layout in (one, stages, in_a_v)] == [1, 1, 1]
+    numbers = gpu_memory(SEVEN, one, 2048).parameters / 2
+    assert numbers == pytest.approx(SEVEN.parameters, rel=1e-4)
+    assert optimizer_seconds(SEVEN, cluster, one) == pytest.approx(28 * numbers / cluster.bandwidth)
+    small = replace(one, program=TrainingProgram(kept=(2, 2, 4)))
+    assert optimizer_seconds(SEVEN, cluster, small) == pytest.approx(14 * numbers / cluster.bandwidth)
 
 
 def test_memory_of_the_first_stage_has_the_most_micro_batches() -> None:

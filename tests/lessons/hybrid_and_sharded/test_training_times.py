@@ -31,12 +31,12 @@ def test_models_are_as_large_as_published(name) -> None:
     assert TRAININGS[name].model is OPEN[name]
 
 
-@pytest.mark.parametrize(("name", "share"), {"Olmo 3 32B": 0.67, "Olmo 3 7B": 0.80}.items())
-def test_the_planner_is_a_little_faster_than_the_real_training(name: str, share: float) -> None:
-    """By 15% while it runs; the published hours hold interruptions, too."""
+@pytest.mark.parametrize(("name", "faster", "share"), [("Olmo 3 32B", 0.11, 0.69), ("Olmo 3 7B", 0.06, 0.87)])
+def test_the_planner_is_a_little_faster_than_the_real_training(name: str, faster: float, share: float) -> None:
+    """While it runs; the published hours hold interruptions, too."""
     training = TRAININGS[name]
     time = training_time(training, H100(512))
-    assert training.tokens / (time.seconds * time.gpus) / training.speed - 1 == pytest.approx(0.15, abs=0.01)
+    assert training.tokens / (time.seconds * time.gpus) / training.speed - 1 == pytest.approx(faster, abs=0.01)
     assert time.gpu_hours / training.gpu_hours == pytest.approx(share, abs=0.01)
     running = training.tokens / training.speed / LONG_TIMES["hour"]
     assert running < training.gpu_hours, "the two published numbers agree: there were interruptions"
@@ -85,7 +85,7 @@ def test_the_picture_says_all_amounts(estimate) -> None:
         *map(bytes_text, amounts),
         *map(str, estimate.times),
         "On paper",
-        "0.70 million GPU hours",
+        "0.72 million GPU hours",
         "used 1.05 million",
     ]:
         assert text in picture.alt_text

@@ -10,12 +10,13 @@ from course_utils.lessons.hardware.data_sheets import INFINIBAND_200, INFINIBAND
 
 @dataclass(frozen=True)
 class Rates:
-    """What shares of the data sheet programs reach, and what else they keep: fitted to published runs.
+    """What shares of the data sheet programs reach, and what else they keep: fitted to real runs.
 
     Attributes:
         products: of the peak, large matrix products in bfloat16.
         float8: of twice the peak, with casts.
-        attention: of the peak, fused attention, its whole square counted though a causal one computes half of it.
+        attention: of the peak, fused attention. Only the causal half of the square is computed, and counted here.
+        hopper: the same for a kernel that is written for the H100's generation.
         eager, compiled: how often the bytes that a block saves go through memory for what is no product, forward and
             backward together; with one kernel for each operation, and with fused ones.
         messages: of messages that hide behind arithmetic, the share that is paid all the same: they take processors and
@@ -29,6 +30,7 @@ class Rates:
     products: float
     float8: float
     attention: float
+    hopper: float
     eager: float
     compiled: float
     messages: float
@@ -39,19 +41,20 @@ class Rates:
 
 
 FITTED = Rates(
-    products=0.609,
-    float8=0.52,
-    attention=0.42,
-    eager=10.255,
-    compiled=3.02,
-    messages=0.55,
+    products=0.673,
+    float8=0.564,
+    attention=0.19,
+    hopper=0.489,
+    eager=15.382,
+    compiled=9.53,
+    messages=0.822,
     links=1.0,
-    capped=0.825,
+    capped=0.909,
     logit=13.4,
     reserve=1.11,
 )
-"""Fitted to the odd rows of `h100_runs.csv`, by `workshop.planner_rates`. `links` is at its bound: its rows tell it
-hardly from `messages`."""
+"""Fitted to the odd rows of `h100_runs.csv` and `h200_steps.csv`, by `workshop.planner_rates`. `links` is at its bound:
+its rows tell it hardly from `messages`."""
 
 
 @dataclass(frozen=True)

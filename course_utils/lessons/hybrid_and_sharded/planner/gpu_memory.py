@@ -20,7 +20,7 @@ def layer_activations(
     """What a block saves on each of `tensor` GPUs, with the sequence cut too: as GPT s b h / t (34 + 5 a s / h).
 
     For Llama the same sum over other layers: fewer keys and values, three wide vectors in the perceptron instead of
-    two, and no dropout, so that softmax's output is saved once and nothing has a mask.
+    two. Without dropout softmax's output is saved once, and nothing has a mask.
 
     With experts a token's row is there k times, on its way in and on its way out, and so is the perceptron's inside.
     All experts are taken to be equally busy.
@@ -35,8 +35,8 @@ def layer_activations(
     if model.experts:
         inner = model.chosen * (inner + 2 * stream)
     numbers = 6 * stream + 2 * model.key_width + inner  # two norms, into qkv, q, into out, into up; k and v; perceptron
-    masks = 0 if model.gated else 2 * stream
-    softmax = (2 if model.gated else 5) * model.heads * length if attention else 0
+    masks = 2 * stream if model.dropout else 0
+    softmax = (5 if model.dropout else 2) * model.heads * length if attention else 0
     return batch * length * (2 * numbers + masks + softmax) / tensor / context
 
 
@@ -122,6 +122,13 @@ def layers_on_stage(model: LanguageModel, pipeline: int) -> int:
     return -(-model.layers // pipeline)
 
 
+def matrices_of_tokens(model: LanguageModel, layout: Layout) -> int:
+    """Of embedding and last layer, how many the fullest GPU has: two where both ends of the model meet on it, unless
+    the last layer is the embedding.
+    """
+    return 2 if model.gated and (layout.pipeline == 1 or layout.zero_bubble) else 1
+
+
 def gpu_memory(model: LanguageModel, layout: Layout, length: int, rates: Rates | None = None) -> Memory:
     """Bytes of each part on a GPU of the pipeline's first stage, or of its last if that has more.
 
@@ -149,14 +156,15 @@ def gpu_memory(model: LanguageModel, layout: Layout, length: int, rates: Rates |
     logits = _at_the_loss(model, layout, length, rates)
     outputs = _logits_kept(model, layout, length)
     if stages == 1:
-        ends = [(2 if model.gated else 1, 1.0, logits, 0.0)]
+        ends = [(1.0, logits, 0.0)]
     elif layout.zero_bubble:
-        ends = [(2 if model.gated else 1, in_flight, logits, outputs)]
+        ends = [(in_flight, logits, outputs)]
     else:
-        ends = [(1, in_flight, 0.0, 0.0), (1, 1.0, logits, outputs)]
+        ends = [(in_flight, 0.0, 0.0), (1.0, logits, outputs)]
     found = []
-    for embeddings, flight, loss, results in ends:
-        shared = (layers * model.shared_parameters + embeddings * model.token_parameters) / layout.tensor
+    matrices = matrices_of_tokens(model, layout)
+    for flight, loss, results in ends:
+        shared = (layers * model.shared_parameters + matrices * model.token_parameters) / layout.tensor
         experts = layers * model.expert_parameters / layout.tensor / layout.expert
         activations = saved_activations(model, layout, length, layers, flight)
         if rates:

@@ -1,6 +1,6 @@
 """Language models that others have trained, as their papers describe them, and what follows from that."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from course_utils.errors import CourseError
 
@@ -17,8 +17,9 @@ class LanguageModel:
         key_heads: heads that have keys and values of their own; None for all.
         experts: perceptrons of each layer among which a gate chooses; 0 for a dense model, which has one.
         chosen: experts that each token goes through, k.
-        gated: as Llama: a gate in the perceptron (three matrices), no biases, no dropout, places by rotation, norms
-            without shifts, and a last layer of its own. Otherwise as GPT: the last layer is the embedding.
+        gated: as Llama: a gate in the perceptron (three matrices), no biases, places by rotation, norms without shifts,
+            and a last layer of its own. Otherwise as GPT: the last layer is the embedding.
+        dropout: whether it is trained with dropout, so that a block saves masks.
     """
 
     layers: int
@@ -33,6 +34,7 @@ class LanguageModel:
     gated: bool = False
     experts: int = 0
     chosen: int = 1
+    dropout: bool = False
 
     @property
     def inner(self) -> int:
@@ -106,17 +108,17 @@ _RECOMPUTATION = "Korthikanti et al. 2022, table 3"
 _GROUPED = {"key_heads": 8, "gated": True}
 
 MODELS = {
-    "GPT-2 1.5B": LanguageModel(48, 1600, 25, 50257, 1024, 1.542e9, "Radford et al. 2019, table 2"),
+    "GPT-2 1.5B": LanguageModel(48, 1600, 25, 50257, 1024, 1.542e9, "Radford et al. 2019, table 2", dropout=True),
     "Llama 7B": LanguageModel(
         32, 4096, 32, 32000, 2048, 6.7e9, "Touvron et al. 2023, table 2", hidden=11008, gated=True
     ),
-    "Megatron 22B": LanguageModel(48, 6144, 64, 51200, 2048, 22e9, _RECOMPUTATION),
+    "Megatron 22B": LanguageModel(48, 6144, 64, 51200, 2048, 22e9, _RECOMPUTATION, dropout=True),
     "Llama 3 70B": LanguageModel(80, 8192, 64, 128256, 8192, 70e9, _LLAMA3, hidden=28672, **_GROUPED),
-    "Megatron 145B": LanguageModel(80, 12288, 96, 51200, 2048, 145.6e9, _MEGATRON),
-    "GPT-3 175B": LanguageModel(96, 12288, 96, 50257, 2048, 175e9, _GPT3),
+    "Megatron 145B": LanguageModel(80, 12288, 96, 51200, 2048, 145.6e9, _MEGATRON, dropout=True),
+    "GPT-3 175B": LanguageModel(96, 12288, 96, 50257, 2048, 175e9, _GPT3, dropout=True),
     "Llama 3 405B": LanguageModel(126, 16384, 128, 128256, 8192, 405e9, _LLAMA3, hidden=53248, **_GROUPED),
-    "Megatron 530B": LanguageModel(105, 20480, 128, 51200, 2048, 529.6e9, _MEGATRON),
-    "Megatron 1T": LanguageModel(128, 25600, 160, 51200, 2048, 1008e9, _MEGATRON),
+    "Megatron 530B": LanguageModel(105, 20480, 128, 51200, 2048, 529.6e9, _MEGATRON, dropout=True),
+    "Megatron 1T": LanguageModel(128, 25600, 160, 51200, 2048, 1008e9, _MEGATRON, dropout=True),
 }
 """Dense ones, by name."""
 
@@ -145,8 +147,8 @@ BENCHMARKED = {
     "Llama 2 7B": LanguageModel(32, 4096, 32, 32000, 4096, 6.7e9, _NEMO, hidden=11008, gated=True),
     "Llama 2 13B": LanguageModel(40, 5120, 40, 32000, 4096, 13.0e9, _NEMO, hidden=13824, gated=True),
     "Llama 2 70B": LanguageModel(80, 8192, 64, 32000, 4096, 69e9, _NEMO, hidden=28672, **_GROUPED),
-    "GPT-3 5B": LanguageModel(24, 4096, 32, 51200, 2048, 5.0e9, _NEMO),
-    "GPT-3 20B": LanguageModel(44, 6144, 48, 51200, 2048, 20.3e9, _NEMO),
+    "GPT-3 5B": LanguageModel(24, 4096, 32, 51200, 2048, 5.0e9, _NEMO, dropout=True),
+    "GPT-3 20B": LanguageModel(44, 6144, 48, 51200, 2048, 20.3e9, _NEMO, dropout=True),
     "Nemotron 8B": LanguageModel(32, 4096, 32, 256000, 4096, 7.5e9, _NEMO),
     "Nemotron 22B": LanguageModel(40, 6144, 48, 256000, 4096, 19.7e9, _NEMO),
     "Nemotron 340B": LanguageModel(96, 18432, 96, 256000, 4096, 336e9, _NEMO, hidden=73728, key_heads=8),
@@ -156,7 +158,8 @@ BENCHMARKED = {
     "MPT 70B": LanguageModel(80, 8192, 64, 50368, 2048, 64862437376, _MPT),
 }
 """Only for `published_h100`. Where a source says nothing of the shape, it gives tokens and FLOP in a second, or the
-number of parameters: these shapes agree with that, which a test holds them to."""
+number of parameters: these shapes agree with that, which a test holds them to. GPT-3 is assumed to have dropout, as in
+Megatron-LM."""
 
 _OLMO = "Ai2, model card allenai/Olmo-3-1125-32B; OLMo-core, nn/transformer/config.py, olmo3_{}"
 
@@ -167,6 +170,16 @@ OPEN = {
 """By name: models whose data, programs and training hours are public, too. Three of four layers let a token see no
 more than the 4,096 before it; here every layer is counted with the whole text."""
 
+_SHAPES = "measured for this course: `published_h100.ONE_GPU`"
+
+MEASURED = {
+    "Llama 1.5B": LanguageModel(16, 2048, 32, 128256, 2048, 1.498e9, _SHAPES, hidden=8192, **_GROUPED),
+    "Llama 3 8B, 4 layers": LanguageModel(4, 4096, 32, 32000, 4096, 1.135e9, _SHAPES, hidden=14336, **_GROUPED),
+    "GPT-2 small": LanguageModel(12, 768, 12, 50257, 1024, 124e6, _SHAPES),
+    "GPT-2 1.5B without dropout": replace(MODELS["GPT-2 1.5B"], dropout=False, source=_SHAPES),
+}
+"""Shapes whose steps were measured on one GPU. The second has four layers of Llama 3 8B, and a vocabulary of 32,000."""
+
 
 def model_named(model: str | LanguageModel) -> LanguageModel:
     """The model of this name; a model itself stays.
@@ -176,7 +189,7 @@ def model_named(model: str | LanguageModel) -> LanguageModel:
     """
     if isinstance(model, LanguageModel):
         return model
-    known = MODELS | WITH_EXPERTS | BENCHMARKED | OPEN
+    known = MODELS | WITH_EXPERTS | BENCHMARKED | OPEN | MEASURED
     if model not in known:
         raise CourseError(f"There is no model {model!r}. Take one of {', '.join(known)}, or make a LanguageModel.")
     return known[model]

@@ -9,12 +9,13 @@ from course_utils.lessons.hybrid_and_sharded.planner.language_models import Lang
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import TIE, Choice, judge, plan
 from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
     DATA,
+    again_seconds,
     compute_seconds,
     data_seconds,
     hidden_seconds,
     tensor_seconds,
 )
-from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, Layout
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import Layout
 from course_utils.words import bytes_text, percent, seconds_text
 
 SHOWN = 10
@@ -189,7 +190,7 @@ def largest_hidden(model: LanguageModel, make: Callable[[int], Cluster], layout:
     last = None
     while True:
         cluster = make(layout.gpus)
-        working = compute_seconds(model, cluster, layout, length) * (4 / 3 if layout.again == FULL else 1)
+        working = compute_seconds(model, cluster, layout, length) + again_seconds(model, cluster, layout, length)
         if data_seconds(model, cluster, layout) > hidden_seconds(working, layout):
             return last
         last = layout.gpus

@@ -1,14 +1,16 @@
-"""Training runs on H100 and H200 GPUs that others have published, beside what the planner says of the same layout.
+"""Training runs on H100 and H200 GPUs, beside what the planner says of the same layout.
 
-The table is `h100_runs.csv`. A row has what its source says, and where that is silent what `TABLES` says is assumed.
-Rows are numbered from 1: `workshop.planner_rates` fits the rates to the odd ones, and the even ones judge them.
+Others have published those in `h100_runs.csv`. A row has what its source says, and where that is silent what `TABLES`
+says is assumed. `h200_steps.csv` has steps that were measured on one GPU for this course, see `ONE_GPU`. The rows of
+each table are numbered from 1: `workshop.planner_rates` fits the rates to the odd ones, and the even ones judge them.
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
+from math import isnan, nan
 from pathlib import Path
 from statistics import mean, median
 
@@ -37,14 +39,23 @@ TABLES = {
 a step into as many micro-batches as there are stages of all ranks, and leaves parameters gathered where there is a
 pipeline (its pipelining_utils.py and parallelize_llama.py); its selective checkpointing is the one by operations; from
 2025 on torch.compile takes the loss, too (its components/loss.py).
-Megatron's runs compute nothing again, divide the optimizer's state, and hide messages of tensor parallelism. MosaicML's
-nodes have the links of a DGX H100. Left out: models with experts whose heads together are not as wide as the model, and
-MPT below 7B."""
+Megatron's runs compute nothing again, divide the optimizer's state, hide messages of tensor parallelism, and have
+attention's kernel from cuDNN. MosaicML's nodes have the links of a DGX H100. Left out: models with experts whose heads
+together are not as wide as the model, and MPT below 7B."""
+ONE_GPU = "one H200"
+"""The table of steps measured on a single H200 in November 2026, with torch 2.11, CUDA 13.0 and the fused AdamW, three
+times ten steps of random tokens each. Weights are in float32 with bfloat16 in products, or in bfloat16 throughout; the
+blocks, and the last layer with the loss, are compiled or not. Memory is what torch's allocator held.
+
+Its order was chosen before the fit: first the steps that nothing was compiled for, then those that compute again, then
+the others, each time the longest step first. So both halves have steps of each kind."""
+KEPT = {"float32": (4, 4, 8), "bfloat16": (2, 2, 4)}
+"""Bytes of a number, its gradient and Adam's state, where an option says in what format they are."""
 
 
 @dataclass(frozen=True)
 class H100Run:
-    """A row: what was trained how, and what was measured.
+    """A row of either table: what was trained how, and what was measured.
 
     Attributes:
         number: from 1, in the order of the file.
@@ -77,7 +88,7 @@ class H100Run:
 
     def cluster(self, rates: Rates | None = None) -> Cluster:
         """On which GPUs; with the fitted rates or others."""
-        make = {"torchtitan": H100_500W, "Trainy": H200}.get(self.table.split()[0], H100)
+        make = {"torchtitan": H100_500W, "Trainy": H200, "one": H200}.get(self.table.split()[0], H100)
         cluster = make(self.layout.gpus)
         if rates is None:
             return cluster
@@ -88,27 +99,52 @@ class H100Run:
         return judge(self.model, self.cluster(rates), self.layout, self.length)
 
 
+Prediction = tuple[H100Run, Choice]
+"""A row, and what the planner says of it."""
+
+
 @cache
 def published_runs() -> tuple[H100Run, ...]:
-    """All rows."""
-    text = Path(__file__).with_name("h100_runs.csv").read_text()
-    return tuple(_run(number, row) for number, row in enumerate(csv.DictReader(text.splitlines()), start=1))
+    """All rows that others have published."""
+    return tuple(_published(number, row) for number, row in enumerate(_rows("h100_runs.csv"), start=1))
 
 
-def _run(number: int, row: dict[str, str]) -> H100Run:
+@cache
+def measured_steps() -> tuple[H100Run, ...]:
+    """All steps that were measured on one GPU."""
+    return tuple(_measured(number, row) for number, row in enumerate(_rows("h200_steps.csv"), start=1))
+
+
+def _rows(name: str) -> Iterator[dict[str, str]]:
+    return csv.DictReader(Path(__file__).with_name(name).read_text().splitlines())
+
+
+def _published(number: int, row: dict[str, str]) -> H100Run:
     options = row["options"].split()
-    program = {name: name in options for name in ("compiled", "float8", "hidden", "fused_loss", "dtensor")}
-    kept = (4, 4, 8) if row["zero"] == "3" else (2, 4, 12)
     whole = ("data", "tensor", "pipeline", "context", "chunks", "zero", "micro_batch", "micro_batches")
     layout = Layout(
         **{name: int(row[name]) for name in whole},
         again=row["again"],
-        program=TrainingProgram(fused=True, kept=kept, **program),
+        program=_program(options, (4, 4, 8) if row["zero"] == "3" else (2, 4, 12)),
         gathered="gathered" in options,
     )
     memory = float(row["memory_gib"]) * GIB if row["memory_gib"] else None
     speed = float(row["tokens_per_second_per_gpu"])
     return H100Run(number, row["table"], row["model"], layout, int(row["length"]), speed, memory)
+
+
+def _measured(number: int, row: dict[str, str]) -> H100Run:
+    number_format, *options = row["options"].split()
+    texts, length = int(row["micro_batch"]), int(row["length"])
+    program = _program([*options, "hopper"], KEPT[number_format])
+    layout = Layout(1, 1, 1, 0, row["again"], texts, 1, program=program)
+    speed = texts * length / (float(row["milliseconds"]) / 1000)
+    return H100Run(number, ONE_GPU, row["model"], layout, length, speed, float(row["memory_gb"]) * 1e9)
+
+
+def _program(options: Sequence[str], kept: tuple[float, float, float]) -> TrainingProgram:
+    names = ("hopper", "compiled", "float8", "hidden", "fused_loss", "dtensor")
+    return TrainingProgram(fused=True, kept=kept, **{name: name in options for name in names})
 
 
 @dataclass(frozen=True)
@@ -119,7 +155,7 @@ class Errors:
         rows, with_memory: how many.
         order: Kendall's τ of speed, over all pairs of rows of the same table.
         layouts: the same over pairs that train the same model, so that only the layout, the length of a text and what
-            the program does are different.
+            the program does are different; not a number if there is no such pair.
     """
 
     rows: int
@@ -130,16 +166,25 @@ class Errors:
     layouts: float
 
     def __str__(self) -> str:
+        same = "" if isnan(self.layouts) else f", of the same model's rows {self.layouts:.2f}"
         return (
-            f"{self.rows} rows: step {100 * self.step:.0f}%, order τ = {self.order:.2f}, "
-            f"of the same model's rows {self.layouts:.2f}; "
+            f"{self.rows} rows: step {100 * self.step:.0f}%, order τ = {self.order:.2f}{same}; "
             f"memory ({self.with_memory} rows) {100 * self.memory:.0f}%"
         )
 
 
+def predictions(runs: Sequence[H100Run], rates: Rates | None = None) -> list[Prediction]:
+    """Each row with what the planner says of it."""
+    return [(run, run.predicted(rates)) for run in runs]
+
+
 def errors(runs: Sequence[H100Run], rates: Rates | None = None) -> Errors:
     """Of these rows."""
-    found = [(run, run.predicted(rates)) for run in runs]
+    return errors_of(predictions(runs, rates))
+
+
+def errors_of(found: Sequence[Prediction]) -> Errors:
+    """Of rows whose predictions are there already."""
     step = [abs(choice.step / run.seconds - 1) for run, choice in found]
     memory = [abs(choice.memory.total / run.memory - 1) for run, choice in found if run.memory]
     speeds = [(run.table, run.speed, run.speed * run.seconds / choice.step) for run, choice in found]
@@ -153,12 +198,14 @@ def kendall(speeds: Sequence[tuple[str, float, float]]) -> float:
     Source: Kendall 1938, "A new measure of rank correlation".
     """
     pairs = [(a[1] - b[1]) * (a[2] - b[2]) for a, b in combinations(speeds, 2) if a[0] == b[0] and a[1] != b[1]]
-    return mean((product > 0) - (product < 0) for product in pairs)
+    return mean((product > 0) - (product < 0) for product in pairs) if pairs else nan
 
 
-def halves(rates: Rates | None = None) -> dict[str, Errors]:
-    """Errors of the rows that the rates were fitted to, and of those that judge them."""
-    runs = published_runs()
+def halves(rates: Rates | None = None, runs: Sequence[H100Run] | None = None) -> dict[str, Errors]:
+    """Errors of the rows that the rates were fitted to, and of those that judge them; of the published runs, or of
+    those given.
+    """
+    runs = published_runs() if runs is None else runs
     return {
         "fitted": errors([run for run in runs if run.fits_rates], rates),
         "judged": errors([run for run in runs if not run.fits_rates], rates),

@@ -1,16 +1,22 @@
 """Seconds of one training step, part by part, on paper.
 
 What is left out: starting kernels, slow GPUs; where a cluster has no fitted rates, also the optimizer's own arithmetic,
-and layers that are not matrix products. What is assumed: without fitted rates matrix products reach
-`cluster.efficiency` of the peak however they are cut; messages of tensor and pipeline parallelism, and those to experts
-and back, hide behind nothing; keys and values on their way round a ring hide behind attention; messages of data
-parallelism hide behind the backward pass, as in lesson 7, and FSDP's gathers behind the layer before.
+layers that are not matrix products, and how much more the last stage has to do than the others. What is assumed:
+without fitted rates matrix products reach `cluster.efficiency` of the peak however they are cut; messages of tensor and
+pipeline parallelism, and those to experts and back, hide behind nothing; keys and values on their way round a ring hide
+behind attention; messages of data parallelism hide behind the backward pass, as in lesson 7, and FSDP's gathers behind
+the layer before.
 """
 
 from course_utils.lessons.allreduce.cost_model import allreduce_time
 from course_utils.lessons.hybrid_and_sharded.planner.collective_times import allreduce_seconds, ring_seconds
-from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import Cluster
-from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import NUMBER_BYTES, layer_activations, layers_on_stage
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_clusters import Cluster, Rates
+from course_utils.lessons.hybrid_and_sharded.planner.gpu_memory import (
+    NUMBER_BYTES,
+    layer_activations,
+    layers_on_stage,
+    matrices_of_tokens,
+)
 from course_utils.lessons.hybrid_and_sharded.planner.language_models import LanguageModel
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import (
     EVERY_OTHER,
@@ -18,6 +24,7 @@ from course_utils.lessons.hybrid_and_sharded.planner.training_layout import (
     NOTHING,
     SELECTIVE,
     Layout,
+    TrainingProgram,
 )
 from course_utils.lessons.pipeline.schedules import bubble_fraction
 
@@ -34,6 +41,10 @@ COMPUTE, AGAIN, TENSOR, BUBBLE, PIPELINE, DATA, EXPERT, CONTEXT, OPTIMIZER = (
 )
 BACKWARD_SHARE = 2 / 3
 """Of a forward and a backward pass: the latter has twice the products."""
+LOGIT, FUSED_LOGIT = 28, 6
+"""Bytes that a logit moves from the last product forward to the first one backward. Operation by operation these are a
+copy in float32 (2 + 4), the logarithm of softmax (4 + 4), its gradient (4 + 4), and that in bfloat16 (4 + 2). Fused, a
+logit is read forward, read again backward, and its gradient written."""
 BUCKET = 25 << 20
 """Bytes of gradients in one message, where ZeRO divides nothing: DDP's `bucket_cap_mb`."""
 PART_NUMBERS = 40_000_000
@@ -43,7 +54,7 @@ PART_NUMBERS = 40_000_000
 def step_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> dict[str, float]:
     """Seconds of each part; their sum is the step. Parts that only some layouts have are there when they take time."""
     compute = compute_seconds(model, cluster, layout, length)
-    again = compute * again_share(model, layout, length)
+    again = again_seconds(model, cluster, layout, length)
     paid = cluster.rates.messages if cluster.rates else 0.0
     there = paid if layout.program.hidden and cluster.rates else 1.0
     tensor = there * tensor_seconds(model, cluster, layout, length)
@@ -91,58 +102,96 @@ def bubble_seconds(
 
 
 def compute_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
-    """Forward and backward pass of one GPU's share. Where stages are uneven, the fullest sets the pace.
+    """Forward and backward pass of one GPU's share."""
+    return sum(stage_seconds(model, cluster, layout, length))
 
-    With fitted rates: matrix products, attention and what is neither, one after the other. The last reads and writes
-    what a block saves several times, at the speed of the GPU's memory.
+
+def stage_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> tuple[float, float]:
+    """Forward and backward pass of the slowest stage: of its blocks, and of the last layer and the loss if it has them.
+
+    Where stages are uneven, the last has fewer blocks. In a V the first GPU has both ends. Without fitted rates the
+    last layer counts as if each stage had a part of it.
+    """
+    tokens, most = layout.batch * length / layout.replicas / layout.tensor, layers_on_stage(model, layout.pipeline)
+    if cluster.rates is None:
+        rough = most * tokens / (cluster.flops * cluster.efficiency)
+        return rough * block_flops(model, length), rough * last_layer_flops(model) / model.layers
+    block = tokens * _block_seconds(model, cluster, cluster.rates, layout.program, length)
+    last = tokens * _last_layer_seconds(model, cluster, cluster.rates, layout.program)
+    rest = most if layout.zero_bubble else max(0, model.layers - (layout.pipeline - 1) * most)
+    return max((most * block, 0.0), (rest * block, last), key=sum)
+
+
+def _block_seconds(
+    model: LanguageModel, cluster: Cluster, rates: Rates, program: TrainingProgram, length: int
+) -> float:
+    """Forward and backward pass of a block for a token: matrix products, attention and what is neither, one after the
+    other. Of attention's square a causal kernel computes half. What is neither reads and writes what a block saves
+    several times, at the speed of the GPU's memory.
 
     Source: `LanguageModel.flops`; "Data movement is all you need", Ivanov et al. 2021, §3 (what is no product waits for
     memory).
     """
-    uneven = layers_on_stage(model, layout.pipeline) * layout.pipeline / model.layers
-    tokens, rates = layout.batch * length / layout.gpus, cluster.rates
-    if rates is None:
-        return uneven * model.flops(tokens, length) / (cluster.flops * cluster.efficiency)
-    attention = tokens * model.attention_flops(length)
-    products = model.flops(tokens, length) - attention
-    last = 6 * tokens * model.token_parameters  # in bfloat16 in any case
-    quick = 2 * rates.float8 if layout.program.float8 else rates.products
-    seconds = (products - last) / quick + last / rates.products + attention / rates.attention
-    passes = rates.compiled if layout.program.compiled else rates.eager
-    saved = model.layers * layer_activations(model, 1, 1, 1, attention=False) + rates.logit * model.vocabulary
-    return uneven * (seconds / (cluster.clock * cluster.flops) + passes * saved * tokens / cluster.bandwidth)
+    attention = model.attention_flops(length) / model.layers
+    products = block_flops(model, length) - attention
+    seconds = products / (2 * rates.float8 if program.float8 else rates.products)
+    seconds += attention / 2 / (rates.hopper if program.hopper else rates.attention)
+    passes = rates.compiled if program.compiled else rates.eager
+    moved = passes * layer_activations(model, 1, 1, 1, attention=False)
+    return seconds / (cluster.clock * cluster.flops) + moved / cluster.bandwidth
 
 
-def again_share(model: LanguageModel, layout: Layout, length: int) -> float:
-    """What is computed a second time, as a share of forward and backward pass: all of the forward pass, a third; or
-    the attention's, a third of its part.
+def _last_layer_seconds(model: LanguageModel, cluster: Cluster, rates: Rates, program: TrainingProgram) -> float:
+    """Forward and backward pass of the last layer, in bfloat16 in any case, and of the loss, for a token."""
+    seconds = last_layer_flops(model) / rates.products / (cluster.clock * cluster.flops)
+    return seconds + (FUSED_LOGIT if program.fused_loss else LOGIT) * model.vocabulary / cluster.bandwidth
+
+
+def block_flops(model: LanguageModel, length: int) -> float:
+    """Of a forward and a backward pass of a block, for a token."""
+    return (model.flops(1, length) - last_layer_flops(model)) / model.layers
+
+
+def last_layer_flops(model: LanguageModel) -> float:
+    """Of its forward and backward pass, for a token."""
+    return 6 * model.token_parameters
+
+
+def again_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
+    """What is computed a second time, of the blocks alone: all of the forward pass, a third; or the attention's, a
+    third of its part.
 
     Source: Korthikanti et al. 2022, §5 and appendix A.
     """
+    blocks, _ = stage_seconds(model, cluster, layout, length)
     if layout.again == SELECTIVE:
-        return _attention_share(model, length) / 3
+        return blocks * model.attention_flops(length) / model.layers / block_flops(model, length) / 3
     if layout.again == EVERY_OTHER:
         products = model.width * (model.key_width + model.width + model.inner)
-        return 2 * model.layers * products / model.flops(1, length)
-    return 1 / 3 if layout.again == FULL else 0.0
+        return blocks * 2 * products / block_flops(model, length)
+    return blocks / 3 if layout.again == FULL else 0.0
 
 
 def optimizer_seconds(model: LanguageModel, cluster: Cluster, layout: Layout) -> float:
-    """Adam reads gradient, parameter, mean and square of each number that it owns and writes the last three: 28 bytes.
+    """Adam reads the gradient, the parameter and its averages of each number that this GPU owns, and writes all but the
+    gradient: 28 bytes in float32. If there is a copy in float32, it is read instead of the parameter.
 
     Where its state lies in host memory, its processors do that; gradients travel there and parameters back.
 
     Source: Kingma and Ba 2015, algorithm 1; Ren et al. 2021, "ZeRO-Offload", §4.
     """
-    numbers = layers_on_stage(model, layout.pipeline) * model.shared_parameters + model.token_parameters
-    experts = layers_on_stage(model, layout.pipeline) * model.expert_parameters / layout.expert
+    layers, matrices = layers_on_stage(model, layout.pipeline), matrices_of_tokens(model, layout)
+    numbers = layers * model.shared_parameters + matrices * model.token_parameters
+    experts = layers * model.expert_parameters / layout.expert
     whole = layout.replicas // layout.copies
     owners = (whole, layout.replicas // layout.expert) if layout.zero else (1, 1)
     owned = (numbers / owners[0] + experts / owners[1]) / layout.tensor
+    parameter, gradient, state = layout.program.kept
+    has_copy = state > 2 * parameter
+    moved = gradient + 2 * state + (1 if has_copy else 2) * parameter
     if layout.offload:
-        travels = layout.program.kept[1] + NUMBER_BYTES
-        return owned * (28 / cluster.host_bandwidth + travels / cluster.host_link)
-    return 28 * owned / cluster.bandwidth
+        return owned * (moved / cluster.host_bandwidth + (gradient + NUMBER_BYTES) / cluster.host_link)
+    return moved * owned / cluster.bandwidth
 
 
 def tensor_seconds(model: LanguageModel, cluster: Cluster, layout: Layout, length: int) -> float:
@@ -233,7 +282,8 @@ def data_seconds(model: LanguageModel, cluster: Cluster, layout: Layout) -> floa
     §3.2.2 (copies).
     """
     layers, same = layers_on_stage(model, layout.pipeline), layout.replicas // layout.expert
-    shared = (layers * model.shared_parameters + model.token_parameters) / layout.tensor
+    matrices = matrices_of_tokens(model, layout)
+    shared = (layers * model.shared_parameters + matrices * model.token_parameters) / layout.tensor
     experts = layers * model.expert_parameters / layout.tensor / layout.expert
     times = {2: (layout.micro_batches + 1) / 2, 3: layout.micro_batches}.get(layout.zero, 1)
     if layout.gathered:

@@ -15,6 +15,7 @@ class TrainingProgram:
 
     Attributes:
         fused: attention never writes its weights to memory (FlashAttention).
+        hopper: attention's kernel is written for the H100's generation (FlashAttention-3, or cuDNN's).
         compiled: operations that are not matrix products are fused with their neighbours.
         float8: matrix products of the blocks take numbers of 8 bits.
         hidden: messages of tensor and pipeline parallelism hide behind products, too.
@@ -25,14 +26,16 @@ class TrainingProgram:
             logits is computed operation by operation; stages have buffers for all micro-batches, the last keeps all
             logits.
         kept: bytes of each parameter that ZeRO divides: the parameter, its gradient, the optimizer's state. (2, 2, 12)
-            where a second copy of the parameters is in float32, (4, 4, 8) where there is only that one, as in FSDP.
+            where a second copy of the parameters is in float32, (4, 4, 8) where there is only that one, as in FSDP,
+            (2, 2, 4) where everything is in bfloat16.
 
-    Source: Dao et al. 2022, "FlashAttention", §3; Rajbhandari et al. 2020, §3.1; `hidden` Wang et al. 2023, "Overlap
-    communication with dependent computation via decomposition", §4; `dtensor` torch,
-    distributed/tensor/parallel/loss.py and distributed/pipelining/stage.py.
+    Source: Dao et al. 2022, "FlashAttention", §3; `hopper` Shah et al. 2024, "FlashAttention-3", §1; `kept` Rajbhandari
+    et al. 2020, §3.1; `hidden` Wang et al. 2023, "Overlap communication with dependent computation via decomposition",
+    §4; `dtensor` torch, distributed/tensor/parallel/loss.py and distributed/pipelining/stage.py.
     """
 
     fused: bool = False
+    hopper: bool = False
     compiled: bool = False
     float8: bool = False
     hidden: bool = False
@@ -45,6 +48,7 @@ class TrainingProgram:
 PLAIN = TrainingProgram()
 """As in 2021: nothing of all that."""
 MODERN = TrainingProgram(fused=True, compiled=True)
+"""As in 2024: attention's kernel is still one for all GPUs."""
 
 
 @dataclass(frozen=True)
