@@ -437,12 +437,13 @@ planner_pictures.plans(plans)
 # clearly faster than the layout that you see. A small model can take more memory on more GPUs, because the planner
 # looks for the shortest time and not for the least memory.
 #
-# How far can you trust the table? Its formulas were adjusted to half of the published runs counted above and tested on
-# the other half. With `tested_only=True` the planner leaves out what none of these runs does, such as the ZB-V schedule
-# of lesson 10 or **offloading**, which moves the optimizer state to the host memory (the CPU's memory). But it may
-# still *combine* features in a new way. Most layouts in the table have stage 1 and 2-byte numbers, whereas the
-# published runs with stage 1 used 8-bit numbers. So use the table to choose which layouts to try, and let a short run
-# decide between them. [Further](11_hybrid_and_sharded_further.ipynb) shows how far off the planner is.
+# How far can you trust the table? Its formulas were adjusted to half of the published runs counted above, and to a few
+# steps on a single GPU, and tested on the other half. With `tested_only=True` the planner leaves out what none of these
+# runs does, such as the ZB-V schedule of lesson 10 or **offloading**, which moves the optimizer state to the host
+# memory (the CPU's memory). But it may still *combine* features in a new way. Most layouts in the table have stage 1
+# and 2-byte numbers, whereas the published runs with stage 1 used 8-bit numbers. So use the table to choose which
+# layouts to try, and let a short run decide between them. [Further](11_hybrid_and_sharded_further.ipynb) shows how far
+# off the planner is.
 
 # %%
 ranks.stop()
