@@ -3,13 +3,14 @@
 import sys
 import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import Distribution
 from pathlib import Path
 from types import ModuleType
 
 from packaging.requirements import Requirement
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from course_utils.syllabus import ROOT
 
@@ -50,17 +51,15 @@ def unfit_packages(python: str = sys.executable) -> list[UnfitPackage]:
     Args:
         python: whose packages are meant; of one other than this process's, those of its environment.
     """
-    path = sys.path
-    if python != sys.executable:
-        path = [str(folder) for folder in Path(python).parents[1].glob("lib/python3*/*-packages")]
+    path = _path_of(python)
     found = [_unfit(requirement, path) for requirement in required_packages()]
     return [package for package in found if package]
 
 
-def unfit_package(name: str) -> UnfitPackage | None:
-    """Return what does not fit about one package in this process; None if it is as required, or not required."""
+def unfit_package(name: str, python: str = sys.executable) -> UnfitPackage | None:
+    """Return what does not fit about one package; None if it is as required, or not required."""
     required = [requirement for requirement in required_packages() if requirement.name == name]
-    return _unfit(required[0], sys.path) if required else None
+    return _unfit(required[0], _path_of(python)) if required else None
 
 
 def outdated_source(error: BaseException) -> UnfitPackage | None:
@@ -74,6 +73,13 @@ def outdated_source(error: BaseException) -> UnfitPackage | None:
     return package if package and package.version else None
 
 
+def _path_of(python: str) -> list[str]:
+    """The folders in which a Python looks for packages."""
+    if python == sys.executable:
+        return sys.path
+    return [str(folder) for folder in Path(python).parents[1].glob("lib/python3*/*-packages")]
+
+
 def _unfit(requirement: Requirement, path: Sequence[str]) -> UnfitPackage | None:
     """What does not fit about the package, as Python would import it from this path.
 
@@ -81,6 +87,7 @@ def _unfit(requirement: Requirement, path: Sequence[str]) -> UnfitPackage | None
     """
     installed = next(iter(Distribution.discover(name=requirement.name, path=list(path))), None)
     version = installed.version if installed else ""
-    if version and requirement.specifier.contains(Version(version).base_version):
-        return None
+    with suppress(InvalidVersion):  # as PEP 440 writes them
+        if version and requirement.specifier.contains(Version(version).base_version):
+            return None
     return UnfitPackage(requirement.name, version, str(requirement.specifier))

@@ -60,6 +60,11 @@ def test_a_build_before_a_release_counts_as_the_release(tmp_path, version) -> No
     assert required_packages._unfit(Requirement("torch>=2.14"), [str(tmp_path)]).version == version
 
 
+def test_a_version_that_cannot_be_read_does_not_fit(tmp_path) -> None:
+    installed(tmp_path, "torch", "newest")
+    assert required_packages._unfit(Requirement("torch>=2.13"), [str(tmp_path)]).version == "newest"
+
+
 def test_an_environment_of_the_ranks_is_asked_for_its_own_packages(tmp_path) -> None:
     packages = tmp_path / "lib" / "python3.12" / "site-packages"
     installed(packages, "torch", "2.11.0")

@@ -10,7 +10,6 @@ Source: PyTorch, "Flight Recorder for Debugging Stuck Jobs" (tutorial); `torch.d
 import pickle
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from course_utils.errors import CourseError, RankError
 from course_utils.lessons.profiling.dumps.recorder_comparison import recorded_groups
 from course_utils.lessons.profiling.dumps.recorder_dumps import Dumps, dump_of
+from course_utils.machine import ranks_python
 
 if TYPE_CHECKING:
     from course_utils.ranks.ranks import Ranks
@@ -128,19 +128,19 @@ def write_dump(dump: Dump, folder: str | Path, rank: int) -> Path:
 
 
 def fr_trace(folder: str | Path) -> str:
-    """Run `torchfrtrace` on a folder of dumps; its words.
+    """Run the `torchfrtrace` of the ranks' torch on a folder of dumps; its words.
 
     Raises:
         CourseError: it ended with an error. If torch is older than the course needs, the text says so, for torch 2.11's
             rejects what was recorded over gloo.
     """
     module = "torch.distributed.flight_recorder.fr_trace"
-    command = [sys.executable, "-m", module, str(folder), "--prefix", PREFIX]
+    command = [ranks_python(), "-m", module, str(folder), "--prefix", PREFIX]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if done.returncode:
         from course_utils.required_packages import unfit_package
 
-        if torch := unfit_package("torch"):
+        if torch := unfit_package("torch", ranks_python()):
             raise CourseError(f"torchfrtrace failed: {torch}. `course doctor` says how to get it.")
         raise CourseError(f"torchfrtrace: {done.stderr.strip().splitlines()[-1]}")
     return (done.stdout + done.stderr).replace("tabulate is not installed. Proceeding without it.", "").strip()
