@@ -905,7 +905,7 @@ assert sizes == [8 * (1 + 2410)] * 40
 
 # %% [markdown]
 # In large models the weights dominate even more. With 70 billion weights of 2 bytes, each copy of the generators' model
-# needs 140 GB per update, and an answer of a thousand tokens takes only a few kilobytes.
+# needs 140 GB per update, and an answer of a thousand tokens takes only a few KB.
 #
 # ### Only rank 0 gathers
 #

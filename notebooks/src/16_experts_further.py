@@ -318,7 +318,7 @@ course.answer("experts_padding", padded=4 * max(group_sizes), grouped=sum(group_
 #
 # **Predict.** In DeepSeek-V3, a layer has 256 experts, $k$ is 8, and a token is a vector of 7,168 numbers. Suppose that
 # a GPU has 4,096 tokens, with 1 byte per number for the dispatch, and that sizes are integers of 8 bytes. How many
-# bytes are the sizes, and how many megabytes are the rows of tokens?
+# bytes are the sizes, and how many MB are the rows of tokens?
 
 # %%
 course.predict("experts_sizes", within=1.05, sizes_bytes=..., rows_megabytes=...)
