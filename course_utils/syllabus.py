@@ -132,7 +132,7 @@ LESSONS: tuple[Lesson, ...] = (
         further_minutes=75,
     ),
     Lesson("14_profiling", "Where did the time go?", 55, 4, (3, 7), further_minutes=40),
-    Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, (8, 12, 13, 14), further_minutes=25),
+    Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, (8, 12, 13, 14), further_minutes=40),
     Lesson("16_experts", "What if only some weights are used?", 50, 4, (11,), further_minutes=60),
     Lesson("17_long_texts", "What if the text does not fit?", 50, 4, (9,), further_minutes=50),
 )

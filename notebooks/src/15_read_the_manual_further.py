@@ -14,12 +14,13 @@
 #
 # 1. *A mean of means*: what happens if the ranks have different numbers of images
 # 2. *JAX, in code*: the compiler adds the collectives, or you do
-# 3. *Two frameworks of older programs*: Horovod and tf.distribute
-# 4. *Who trains large models with what?*: eight choices, and what each one leaves to you
-# 5. *What must you know about the network?*: lines of code, counted
-# 6. *Two old paragraphs*: where those of lesson 15 come from
+# 3. *One controller*: who decides what ranks do next, and all ranks in one process
+# 4. *Two frameworks of older programs*: Horovod and tf.distribute
+# 5. *Who trains large models with what?*: eight choices, and what each one leaves to you
+# 6. *What must you know about the network?*: lines of code, counted
+# 7. *Two old paragraphs*: where those of lesson 15 come from
 #
-# *25 minutes · optional, after [lesson 15](15_read_the_manual.ipynb) · 4 ranks, 2 to 8 minutes for each section*
+# *40 minutes · optional, after [lesson 15](15_read_the_manual.ipynb) · 4 ranks, 2 to 15 minutes for each section*
 
 # %%
 import torch
@@ -159,6 +160,251 @@ course.answer("jax_vma", factor=4)
 # the gradient of this mean, the result is right without the argument. You see that even within one framework, "who adds
 # up?" can have two answers.
 #
+# ## One controller
+#
+# In MPI, with `torchrun`, and in JAX on several machines, every rank runs the whole program by itself. This is called
+# **SPMD**, *single program, multiple data*. Nothing keeps the ranks together except that all of them make the same
+# decisions. What if one doesn't? The next program trains until the loss is below a limit. Each of the four ranks has 16
+# of the 64 images. With `together=True`, the ranks first agree on the mean of their losses. With `together=False`, each
+# of them looks at its own loss only.
+
+# %%
+from course_utils.lessons.parameter_server import first_weights, flat_gradient, unflat
+from course_utils.lessons.sgd import loss_and_gradients
+
+images, labels = x.numpy(), y.numpy()
+
+
+def train_until(comm, limit, together):
+    from mpi4py import MPI
+
+    own = slice(comm.rank, None, comm.size)
+    weights = first_weights(seed=0)
+    for step in range(200):
+        loss, _ = loss_and_gradients(unflat(weights), images[own], labels[own])
+        if together:
+            loss = comm.allreduce(loss) / comm.size
+        if loss < limit:
+            return step
+        gradient = flat_gradient(weights, images[own], labels[own])
+        comm.Allreduce(MPI.IN_PLACE, gradient)
+        weights -= 0.3 * gradient / comm.size
+
+
+# %% [markdown]
+# **Predict.** All ranks begin with the same weights and make the same steps. What happens with `together=False`?
+
+# %%
+choices = {
+    "a": "all ranks stop after the same number of steps",
+    "b": "each rank stops when its own loss is low enough, and the run ends",
+    "c": "the first ranks stop, and the others wait for them for ever",
+}
+course.predict("own_decisions", answer=..., choices=choices)  # "a", "b" or "c"
+
+# %% tags=["raises-exception"]
+ranks.run(train_until, 1.0, False)
+
+# %% tags=["nbval-check-output"]
+course.answer("own_decisions", answer="c")
+in_spmd = ranks.run(train_until, 1.0, True).results
+print("steps until the mean loss is below 1:", in_spmd)
+
+# %% [markdown]
+# The ranks have the same weights but different images, so some reach the limit earlier than others. They leave the
+# loop, and the others wait in the next `Allreduce` for ranks that will never call it. The repair costs a collective in
+# every step.
+#
+# There is a different kind of program, in which only one process decides. It is called a **single controller**, and the
+# ranks carry out its orders. You have used one since lesson 0, because your notebook *is* one. Up to now its orders
+# were large, and a whole program was a single order, `ranks.run(program)`. But they can be as small as you like. The
+# next cell puts the weights and two functions on the ranks, and the cell after it has the loop, in the notebook.
+
+# %%
+ranks.view.push({"images": images, "labels": labels}, block=True)
+
+# %%
+# %%px
+from mpi4py import MPI
+from course_utils.lessons.parameter_server import first_weights, flat_gradient, unflat
+from course_utils.lessons.sgd import loss_and_gradients
+
+comm = MPI.COMM_WORLD
+own = slice(comm.rank, None, comm.size)
+weights = first_weights(seed=0)
+
+
+def own_loss():
+    return loss_and_gradients(unflat(weights), images[own], labels[own])[0]
+
+
+def take_step():
+    gradient = flat_gradient(weights, images[own], labels[own])
+    comm.Allreduce(MPI.IN_PLACE, gradient)
+    weights[:] -= 0.3 * gradient / comm.size
+
+
+# %%
+def order(call):
+    return ranks.view.apply_sync(eval, call)  # to all ranks; their answers in a list
+
+
+steps = 0
+while sum(order("own_loss()")) / 4 >= 1.0:
+    order("take_step()")
+    steps += 1
+assert in_spmd == [steps] * 4
+print("with the notebook in control:", steps, "steps")
+
+# %% [markdown]
+# The number of steps is the same. There is only one loop and one decision, so the ranks can't disagree, and no
+# collective is needed to make them agree. The weights have never left the ranks.
+#
+# What does it cost? Our loop gives two orders per step to each of four ranks, and each order is answered, which makes
+# 2 × 2 × 4 = 16 messages. If the controller needs 10 µs for a message, that is 0.16 ms per step.
+#
+# **Predict.** How many milliseconds would it be with 4,096 ranks?
+
+# %%
+course.predict("orders", within=1.1, ms=...)
+
+# %%
+course.answer("orders", ms=2 * 2 * 4096 * 0.010)
+
+# %% [markdown]
+# That is why large controllers give larger orders, pass them on along a tree (lesson 4), or send the next orders before
+# the answers are there. These are three of them. We did not run them.
+#
+# - [Ray](https://docs.ray.io): a Python program calls functions and objects that live in other processes, on any number
+#   of machines, and gets a promise of each result at once.
+# - [Monarch](https://github.com/meta-pytorch/monarch), of PyTorch: a Python program starts meshes of processes and
+#   sends each call to all objects of a mesh.
+# - [Pathways](https://arxiv.org/abs/2203.12533) (Barham and others, 2022), of Google: a controller for thousands of
+#   TPUs that hands out the work of the next steps while earlier ones are still running.
+#
+# Often the two kinds are combined. A controller is in charge of several groups that do different things, such as the
+# trainers and generators of [Further 8](08_parameter_server_further.ipynb), and each group is SPMD inside.
+#
+# ### All ranks in one process
+#
+# Take this idea to its end. If only one process decides, it can also hold what all ranks hold, and do their work one
+# after the other. Then you can try out a program for many ranks without starting any. PyTorch has a private tool for
+# this, `LocalTensor`. The program has to be one with a global view, such as one with DTensors ([Further
+# 9](09_model_parallel_further.ipynb)). This one has two linear layers, and we can choose how each matrix is cut:
+
+# %%
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.debug import CommDebugMode
+
+torch.manual_seed(0)
+tokens = torch.randn(8, 16, dtype=torch.float64)
+up = torch.randn(16, 32, dtype=torch.float64)
+down = torch.randn(32, 16, dtype=torch.float64)
+wanted = (tokens @ up).relu() @ down
+
+
+def two_layers(mesh, cut_up, cut_down):
+    """Return the output, whole on every rank, and the collectives that were needed."""
+    spread = distribute_tensor(tokens, mesh, [Replicate()])
+    first = distribute_tensor(up, mesh, [cut_up])
+    second = distribute_tensor(down, mesh, [cut_down])
+    with CommDebugMode() as counted:
+        out = (spread @ first).relu() @ second
+        out = out.redistribute(mesh, [Replicate()]).to_local()
+    calls = {str(call).split(".")[-1]: n for call, n in counted.get_comm_counts().items()}
+    return out, calls
+
+
+# %% [markdown]
+# Suppose `up` is cut by columns and `down` by rows, as in lesson 9. Each rank then calculates a quarter of the hidden
+# neurons, which are just those that its rows of `down` need. So each rank has a term of the output, and a single
+# all-reduce adds them up.
+#
+# **Predict.** How many collectives are there if both matrices are cut by columns? And if both are cut by rows? (The
+# ReLU needs sums that are complete.)
+
+# %%
+course.predict("cuts", columns=..., rows=...)
+
+# %% tags=["nbval-check-output"]
+from course_utils.lessons.read_the_manual import local_ranks, parts_of
+
+by_rows, by_columns = Shard(0), Shard(1)
+cuts = {
+    "columns, then rows": (by_columns, by_rows),
+    "columns twice": (by_columns, by_columns),
+    "rows twice": (by_rows, by_rows),
+}
+found = {}
+with local_ranks(4) as mesh:  # no rank is started
+    for name, cut in cuts.items():
+        out, found[name] = two_layers(mesh, *cut)
+        parts = parts_of(out)  # what each of the four ranks holds
+        assert all(torch.allclose(part, wanted, atol=1e-12) for part in parts)
+        print(f"{name}: {len(parts)} ranks with the right output, {found[name]}")
+columns, rows = (sum(found[name].values()) for name in ("columns twice", "rows twice"))
+
+# %%
+course.answer("cuts", columns=columns, rows=rows)
+
+# %% [markdown]
+# With columns twice, each rank needs all hidden neurons, so they are gathered, and then it has only some columns of the
+# output, which are gathered as well. With rows twice, each rank has terms of both products, and each is completed by an
+# all-reduce.
+#
+# The course's virtual ranks are also simulated in one process, but with a different aim. We run the first of the three
+# cuts three times, with `LocalTensor`, on real ranks, and on virtual ranks. The first two run the same program. For
+# virtual ranks we have to write it anew, because they know MPI but not DTensors:
+
+
+# %%
+def on_real_ranks():
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    out, calls = two_layers(mesh, by_columns, by_rows)
+    return (out - wanted).abs().max().item(), calls
+
+
+def by_hand(comm, tokens, up, down):
+    from mpi4py import MPI
+
+    width = up.shape[1] // comm.size
+    own = slice(comm.rank * width, (comm.rank + 1) * width)
+    out = (tokens @ up[:, own]).clip(min=0) @ down[own]
+    comm.Allreduce(MPI.IN_PLACE, out)
+    return abs(out - wanted.numpy()).max()
+
+
+real = ranks.run(on_real_ranks, backend="gloo")
+apart, calls = real.results[0]
+assert apart < 1e-12 and calls == found["columns, then rows"]
+calls_of_0 = [e for e in real.events if e.kind == "collective" and e.rank == 0]
+print("real ranks: rank 0 puts in", [call.bytes for call in calls_of_0], "bytes")
+
+matrices = [matrix.numpy() for matrix in (tokens, up, down)]
+for link in ("100 Mbit/s", "1 Gbit/s"):
+    nowhere = course.start(4, where="nowhere", link=link)
+    run = nowhere.run(by_hand, *matrices)
+    assert max(run.results) < 1e-12
+    put_in, microseconds = run.bytes_per_rank[0], 1e6 * run.seconds
+    print(f"virtual ranks, {link}: {put_in} bytes, {microseconds:.0f} µs")
+
+# %% [markdown]
+# The output has 8 × 16 numbers of 8 bytes, which are the 1,024 bytes of the all-reduce, the last collective in the list
+# of the real ranks. The three before it hand out the tokens and the two matrices. On virtual ranks with links of 100
+# Mbit/s, the all-reduce takes $2 \cdot \frac34$ times as long as a link needs for 1,024 bytes (lesson 5), which makes
+# 1.5 × 82 = 123 µs. This is what each of the three can tell you:
+#
+# | | real ranks | `LocalTensor` | virtual ranks |
+# |---|---|---|---|
+# | processes | one for each rank | one | one |
+# | programs | all | those with DTensors | those with MPI |
+# | results of every rank | yes | yes | yes |
+# | collectives counted | yes | yes | yes |
+# | bytes counted | yes | no | yes |
+# | time | on this computer | no | on a network that you describe |
+# | can it hang? | yes | no, because the program runs only once | yes |
+#
 # ## Two frameworks of older programs
 #
 # **Horovod** made data parallelism popular in several frameworks at once. It has the words *rank* and *size* from MPI,
@@ -269,7 +515,8 @@ ranks.stop()
 #
 # A mean of means is the mean of all only if the parts are equally large. Otherwise weight the loss. A program in JAX
 # can describe the whole step and let the compiler add the collectives, or describe one device and leave them to you,
-# and it depends on an argument whether the gradient has been added up already. Horovod averages by default, and
+# and it depends on an argument whether the gradient has been added up already. In SPMD, all ranks have to make the same
+# decisions, and with a single controller only one process makes them. Horovod averages by default, and
 # tf.distribute leaves the division to you in a custom training loop. The libraries that train large models differ most
 # in how much they decide for you.
 #

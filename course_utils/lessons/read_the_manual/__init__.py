@@ -1,7 +1,7 @@
 """Lesson 15, Can I now read any framework's manual? Read `framework_terms` first.
 
 One training step in other frameworks (`framework_steps`, `lightning`), the words of their `manuals` (`dictionary`,
-`passages`), and the `capstone`.
+`passages`), PyTorch's simulated ranks (`local_ranks`), and the `capstone`.
 """
 
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .framework_steps import largest_difference, step_seen
     from .framework_terms import Step
     from .lightning import is_there, load_lightning, missing, on_these_ranks
+    from .local_ranks import local_ranks, parts_of
     from .manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
     from .passages import PASSAGES
     from .pictures import reading, sent_and_kept_panels
