@@ -8,9 +8,10 @@
 # step, they wait for 97% of the time, and faster machines would not help at all. Asynchronous training would not help
 # either, because the line would still be full.
 #
-# This notebook tries the other ways out. You can drop what arrives last, talk less often, or talk to fewer ranks. At
-# the end, four clinics train a network together although their images never leave the house, and you will see how much
-# of an image a gradient gives away all the same.
+# This notebook tries the other ways out. You can drop what arrives last, talk less often, or talk to fewer ranks. Four
+# clinics train a network together although their images never leave the house, and you will see how much of an image a
+# gradient gives away all the same. At the end, some ranks write answers and others learn from them, and a limit decides
+# who has to wait.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook. After that
 # you can go to any section, because each of them stands alone. JupyterLab lists them in its table of contents, on the

@@ -162,11 +162,14 @@ course.answer("jax_vma", factor=4)
 #
 # ## One controller
 #
-# In MPI, with `torchrun`, and in JAX on several machines, every rank runs the whole program by itself. This is called
-# **SPMD**, *single program, multiple data*. Nothing keeps the ranks together except that all of them make the same
-# decisions. What if one doesn't? The next program trains until the loss is below a limit. Each of the four ranks has 16
-# of the 64 images. With `together=True`, the ranks first agree on the mean of their losses. With `together=False`, each
-# of them looks at its own loss only.
+# A training loop has run well for weeks. You add a line that stops it as soon as the loss is low enough, and now it
+# hangs on four ranks, although it still works on one. Manuals warn of this with a word. Programs with MPI, programs
+# that `torchrun` starts, and JAX on several machines are **SPMD**, *single program, multiple data*, which means that
+# every rank runs the whole program by itself. Nothing keeps the ranks together except that all of them make the same
+# decisions.
+#
+# The next program has such a line. Each of the four ranks has 16 of the 64 images. With `together=True`, the ranks
+# first agree on the mean of their losses. With `together=False`, each of them looks at its own loss only.
 
 # %%
 from course_utils.lessons.parameter_server import first_weights, flat_gradient, unflat
@@ -273,10 +276,10 @@ course.answer("orders", ms=2 * 2 * 4096 * 0.010)
 
 # %% [markdown]
 # That is why large controllers give larger orders, pass them on along a tree (lesson 4), or send the next orders before
-# the answers are there. These are three of them. We did not run them.
+# the answers are there. Here are three systems with a single controller. We did not run them.
 #
 # - [Ray](https://docs.ray.io): a Python program calls functions and objects that live in other processes, on any number
-#   of machines, and gets a promise of each result at once.
+#   of machines, and at once gets a placeholder for each result.
 # - [Monarch](https://github.com/meta-pytorch/monarch), of PyTorch: a Python program starts meshes of processes and
 #   sends each call to all objects of a mesh.
 # - [Pathways](https://arxiv.org/abs/2203.12533) (Barham and others, 2022), of Google: a controller for thousands of
@@ -321,8 +324,8 @@ def two_layers(mesh, cut_up, cut_down):
 # neurons, which are just those that its rows of `down` need. So each rank has a term of the output, and a single
 # all-reduce adds them up.
 #
-# **Predict.** How many collectives are there if both matrices are cut by columns? And if both are cut by rows? (The
-# ReLU needs sums that are complete.)
+# **Predict.** How many collectives are there if both matrices are cut by columns? And if both are cut by rows?
+# Remember that the ReLU needs complete sums.
 
 # %%
 course.predict("cuts", columns=..., rows=...)
