@@ -376,7 +376,8 @@ print(f"{len(bold)} recommendations use something that no published run here has
 # in a way that no run has. For example, the published runs with stage 1 all computed with 8-bit numbers, while the
 # planner recommends stage 1 with 2-byte numbers. Its speeds there are probably optimistic.
 # [Megatron-LM](https://github.com/NVIDIA/Megatron-LM) reports 41 to 48% of the peak for its own runs on H100 GPUs.
-# Models with experts (lesson 16) are not in the table at all. All the runs used H100 or H200 GPUs in nodes of eight, so
+# Models with experts (lesson 16) are not in the table at all, and neither is any network that is not a transformer in
+# the manner of GPT or Llama. All the runs used H100 or H200 GPUs in nodes of eight, so
 # different nodes are untested. The steps on one GPU have four networks, texts of 1,024 to 8,192 tokens, and one version
 # of PyTorch. A network so small that the GPU waits for the next operation to start is not among them, and the planner
 # doesn't count this waiting. The split is a mild one, because a row of the test set often has a neighbour in the

@@ -97,7 +97,12 @@ class LanguageModel:
         return tokens * (6 * multiplied + self.attention_flops(length))
 
     def attention_flops(self, length: int) -> float:
-        """Of queries by keys and weights by values, for a token, forward and backward."""
+        """Of queries by keys and weights by values, for a token, forward and backward.
+
+        The whole square is counted, as in these papers, although a causal program needs to compute only half of it.
+
+        Source: Narayanan et al. 2021, §5.1, equation 3; Chowdhery et al. 2022, "PaLM", appendix B.
+        """
         return 12 * self.layers * length * self.width
 
 
