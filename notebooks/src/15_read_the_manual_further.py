@@ -247,21 +247,32 @@ def take_step():
     weights[:] -= 0.3 * gradient / comm.size
 
 
-# %%
+# %% tags=["figure:15_one_controller"]
+from course_utils.lessons.read_the_manual import stopping_text
+
+
 def order(call):
     return ranks.view.apply_sync(eval, call)  # to all ranks; their answers in a list
 
 
-steps = 0
-while sum(order("own_loss()")) / 4 >= 1.0:
+losses = [order("own_loss()")]
+while sum(losses[-1]) / 4 >= 1.0:
     order("take_step()")
-    steps += 1
+    losses.append(order("own_loss()"))
+steps = len(losses) - 1
 assert in_spmd == [steps] * 4
-print("with the notebook in control:", steps, "steps")
+course.draw.over_numbers(
+    range(steps + 1),
+    {f"rank {rank}": own for rank, own in enumerate(zip(*losses))},
+    stopping_text(losses, limit=1.0),
+    across="steps",
+    up="loss on a rank's own images",
+    unit="{:g}".format,
+)
 
 # %% [markdown]
-# The number of steps is the same. There is only one loop and one decision, so the ranks can't disagree, and no
-# collective is needed to make them agree. The weights have never left the ranks.
+# The loop has stopped after the same number of steps as before. There is only one loop and one decision, so the ranks
+# can't disagree, and no collective is needed to make them agree. The weights have never left the ranks.
 #
 # What does it cost? Our loop gives two orders per step to each of four ranks, and each order is answered, which makes
 # 2 × 2 × 4 = 16 messages. If the controller needs 10 µs for a message, that is 0.16 ms per step.

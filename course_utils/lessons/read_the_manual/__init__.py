@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         sends_most,
         sent_and_kept_text,
         start_letter,
+        stopping_text,
         words_text,
     )
     from .tables import dictionary_table, lines_of_code, side_by_side, words_table

@@ -14,7 +14,7 @@ from course_utils.lessons.read_the_manual.framework_steps import (
 )
 from course_utils.lessons.read_the_manual.passages import Passage
 from course_utils.measuring import larger, tied
-from course_utils.words import bytes_text, count, join, number_text, percent
+from course_utils.words import bytes_text, count, join, number_text, percent, rank_ranges
 
 SAME = 1e-9
 """Weights in float64 nearer than this are the same but for the order of additions."""
@@ -90,3 +90,16 @@ def words_text(passages: Sequence[Passage]) -> str:
     taught = [term for term in terms if term.lesson is not None]
     lessons = len({term.lesson for term in taught})
     return f"{len(taught)} of the {len(terms)} words were taught, in {lessons} lessons"
+
+
+def stopping_text(losses: Sequence[Sequence[float]], limit: float) -> str:
+    """Say after how many steps the mean loss is below the limit, and which ranks were there earlier by themselves.
+
+    Args:
+        losses: for each number of steps, from 0 on, the loss of each rank; the mean of the last is below the limit.
+    """
+    early = [rank for rank, own in enumerate(zip(*losses[:-1], strict=True)) if min(own) < limit]
+    reached = f"The mean loss is below {limit:g} after {count(len(losses) - 1, 'step')}"
+    if not early:
+        return f"{reached}, and no rank was below it earlier"
+    return f"{reached}, but {rank_ranges(early)} alone would have stopped earlier"

@@ -113,6 +113,15 @@ def stepped(weights: float, calls: list, kept: int = WEIGHTS, start: int = 0) ->
     return Stepped(torch.full((3,), weights, dtype=torch.float64), {"weights": kept, "gradients": kept}, calls, start)
 
 
+def test_ranks_that_would_stop_earlier_are_named() -> None:
+    assert sentences.stopping_text([[3.0, 2.0, 4.0], [1.2, 0.9, 1.3], [0.8, 0.7, 1.1]], 1.0) == (
+        "The mean loss is below 1 after 2 steps, but rank 1 alone would have stopped earlier"
+    )
+    assert sentences.stopping_text([[2.0, 2.0], [0.5, 0.5]], 1.0).endswith(
+        "after 1 step, and no rank was below it earlier"
+    )
+
+
 def test_sentences_are_chosen_by_the_numbers() -> None:
     here, there = stepped(1.0, []), stepped(2.0, [])
     assert "the weights of a single process (largest difference 0e+00)" in sentences.same_text(
