@@ -65,7 +65,7 @@ AMERICAN = re.compile(
 """Beginnings of words as Americans spell them, but for the field's own "optimizer" and an option of sbatch."""
 
 SHOUTED = re.compile(r"\b[A-Z]{4,}\b")
-ABBREVIATIONS = {"FLOP", "CUDA", "SOAP", "MTBF", "NCCL", "RDMA", "SIGTERM", "JPEG", "PSGD", "HSDP", "NVTX"}
+ABBREVIATIONS = {"FLOP", "CUDA", "SOAP", "MTBF", "NCCL", "RDMA", "SIGTERM", "JPEG", "PSGD", "HSDP", "NVTX", "SPMD"}
 
 
 @cache
