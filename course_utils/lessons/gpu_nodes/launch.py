@@ -4,6 +4,7 @@ import contextlib
 import gc
 import os
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 PORTS = range(20_000, 30_000)
 """Where rank 0 listens under srun, unless $MASTER_PORT says otherwise; the job's number chooses one of them."""
+LINE = 100
+"""Letters in a line of a log; a page shows a few more, and cuts longer lines."""
 TIMEOUT = timedelta(minutes=10)
 NOTEBOOK_TIMEOUT = timedelta(seconds=60)
 """After which NCCL gives a collective up; somebody sits before a notebook and waits."""
@@ -101,7 +104,7 @@ def first_node(nodes: str) -> str:
 
 
 def seats_text(nodes: Sequence[str], by: str, over: str) -> str:
-    """Who trains, where and over what, in a line.
+    """Who trains, where and over what, in a line, or in more if it is long: what is cut off at the end is the reason.
 
     Args:
         nodes: each rank's.
@@ -111,7 +114,7 @@ def seats_text(nodes: Sequence[str], by: str, over: str) -> str:
     names = list(dict.fromkeys(nodes))
     who = f"{ranks(len(nodes))} on {count(len(names), 'node')} ({', '.join(names)})"
     how = {"alone": "not started by a launcher", "ranks": "ranks of a notebook"}.get(by, f"started by {by}")
-    return f"{who}, {how}: {over}"
+    return textwrap.fill(f"{who}, {how}: {over}", LINE, subsequent_indent="  ", break_on_hyphens=False)
 
 
 @dataclass(frozen=True)

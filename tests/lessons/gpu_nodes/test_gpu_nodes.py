@@ -17,6 +17,7 @@ from course_utils.errors import CourseError
 from course_utils.gpu_seats import Seat
 from course_utils.lessons.gpu_nodes import checkpoint, launch, resumable_training
 from course_utils.lessons.gpu_nodes.checkpoint import load_checkpoint, save_checkpoint
+from course_utils.lessons.gpu_nodes.failures.readable_log import readable
 from course_utils.lessons.gpu_nodes.launch import Launch, find_launch, first_node, seats_text
 from course_utils.lessons.gpu_nodes.slurm_script import slurm_script
 from course_utils.lessons.gpu_nodes.stop_signals import ON_GPUS, TRY_AGAIN, Interrupted, StopSignals
@@ -104,6 +105,9 @@ def test_the_line_says_who_trains_over_what() -> None:
     assert seats_text(["n1", "n1", "n2"], "srun", "NCCL, H100") == (
         "3 ranks on 2 nodes (n1, n2), started by srun: NCCL, H100"
     )
+    reason = "gloo, because machine-17 has 1 GPU for 2 ranks, and NCCL wants one for each"
+    long = seats_text(["machine-17", "machine-17"], "torchrun", reason)
+    assert readable(long).replace("\n ", "").endswith(reason), "on a page nothing of the reason is cut off"
 
 
 def test_nccl_that_cannot_serve_is_rejected_only_where_it_was_asked_for(monkeypatch, capsys) -> None:
