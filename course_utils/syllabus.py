@@ -128,7 +128,7 @@ LESSONS: tuple[Lesson, ...] = (
         50,
         4,
         (7,),
-        part_2=SecondPage("How fast are one GPU and its network?", 45),
+        part_2=SecondPage("How fast are one GPU and its network?", 50),
         further_minutes=75,
     ),
     Lesson("14_profiling", "Where did the time go?", 55, 4, (3, 7), further_minutes=40),

@@ -206,6 +206,7 @@ def measured_bars(
     published: Collection[str] = (),
     x: str = "time",
     source: str = PUBLISHED,
+    say: Callable[[float], str] | None = None,
 ) -> Figure:
     """Draw bars of seconds in groups of one colour each: the median, and a whisker from lowest to highest.
 
@@ -214,6 +215,7 @@ def measured_bars(
         published: groups that were not measured here; hatched and grey.
         x: what the axis shows.
         source: where the numbers of `published` are from, for the legend.
+        say: an amount in words, if the bars show something else than seconds.
     """
     bars = [(group, name, values) for group, inside in groups.items() for name, values in inside.items()]
     longest = max(values.median for _, _, values in bars)
@@ -221,28 +223,36 @@ def measured_bars(
     names = [name for _, name, _ in bars]
     left = room_for_names(names)
     labels = {group: f"{group} ({source})" if group in published else group for group in groups}
-    above = style.legend_height(list(labels.values()), left, 0.75)
-    picture, (ax,) = style.new_picture(title, subtitle, heights=[0.36 * len(bars)], left=left, right=0.75, above=above)
+    right = room_for_ends([say(longest)]) if say else 0.75
+    above = style.legend_height(list(labels.values()), left, right)
+    picture, (ax,) = style.new_picture(title, subtitle, heights=[0.36 * len(bars)], left=left, right=right, above=above)
     colours = dict(zip([group for group in groups if group not in published], style.CURVES, strict=False))
     looks = {group: look_of(colours.get(group)) for group in groups}
-    time_axis(ax, longest, x)
+    what = x if say else "time"
+    if say:
+        ax.set_xlim(0, longest)
+        amounts_in_words(ax, say)
+        ax.set_xlabel(x, fontsize=style.TEXT, color="#555555")
+    else:
+        time_axis(ax, longest, x)
+    say = say or seconds_text
     for row, (group, _, values) in enumerate(bars):
         draw_parts(ax, row, {group: values.median}, looks)
         if values.high > values.low:
             reach = np.array([[values.median - values.low], [values.high - values.median]])
             ax.errorbar(values.median, row, xerr=reach, color=style.INK, elinewidth=1, capsize=2.5)
-        write_end(ax, row, min(values.high, longest), seconds_text(values.median))
+        write_end(ax, row, min(values.high, longest), say(values.median))
     name_rows(ax, names)
     style.draw_legend(ax, {labels[group]: Patch(**looks[group]) for group in groups})
-    values_text = "; ".join(f"{labels[group]}, {name}: {_range_text(values)}" for group, name, values in bars)
-    picture.alt_text = f"Bars of time. {title}. {subtitle} {values_text}."
+    values_text = "; ".join(f"{labels[group]}, {name}: {_range_text(values, say)}" for group, name, values in bars)
+    picture.alt_text = f"Bars of {what}. {title}. {subtitle} {values_text}."
     return picture
 
 
-def _range_text(values: Measured) -> str:
+def _range_text(values: Measured, say: Callable[[float], str]) -> str:
     """The median, and from where to where the runs lie, if there are several."""
-    ends = f" ({seconds_text(values.low)} to {seconds_text(values.high)})" if len(values.values) > 1 else ""
-    return seconds_text(values.median) + ends
+    ends = f" ({say(values.low)} to {say(values.high)})" if len(values.values) > 1 else ""
+    return say(values.median) + ends
 
 
 def above_bound(cases: Mapping[str, tuple[float, Mapping[str, float]]], title: str, subtitle: str = "") -> Figure:

@@ -3,18 +3,18 @@
 # %% [markdown]
 # # How fast are one GPU and its network?
 #
-# A training run can work perfectly and still waste most of a cluster. We recorded how long an H100 takes for one
-# training step of a convolutional network. With full `float32` arithmetic, a step took 25.8 ms. We then made seven
-# changes to the program, one of which is PyTorch's default, and the same step with the same images took 2.6 ms. So you
-# would need ten GPUs running the first program to match one running the last. The network between the GPUs can waste
-# just as much. If the fast path between two GPUs is missing, NCCL, NVIDIA's communication library, quietly takes a
-# slower one. In neither case is there an error message.
+# A training run can work perfectly and still waste most of a cluster. We trained a convolutional network on an H100 and
+# recorded how fast it went. With full `float32` arithmetic, the GPU trained on 19,800 images per second. We then made
+# seven changes to the program, one of which is PyTorch's default, and it trained on 200,000 of the same images per
+# second. So you would need ten GPUs running the first program to match one running the last. The network between the
+# GPUs can waste just as much. If the fast path between two GPUs is missing, NCCL, NVIDIA's communication library,
+# quietly takes a slower one. In neither case is there an error message.
 #
 # In this part you will measure a network so that you can compare the result with its data sheet, and find out from
-# NCCL's log which path the messages take. Then you will see what makes a step on one GPU ten times shorter, and what
-# becomes of a matrix product when each number has only eight bits.
+# NCCL's log which path the messages take. Then you will see what makes training on one GPU ten times faster, why some
+# networks use a GPU better than others, and what becomes of a matrix product when each number has only eight bits.
 #
-# *45 minutes · builds on [lesson 13, part 1](13_gpu_nodes.ipynb) · 4 ranks*
+# *50 minutes · builds on [lesson 13, part 1](13_gpu_nodes.ipynb) · 4 ranks*
 
 # %%
 import time
@@ -24,7 +24,7 @@ import torch
 import torch.distributed as dist
 
 import course_utils as course
-from course_utils.measuring import Measured, is_busy
+from course_utils.measuring import is_busy
 
 ranks = course.start(4, link="100 Mbit/s")
 ranks.load_torch()
@@ -99,10 +99,15 @@ for P in world_sizes:
 
 busy = is_busy(algorithm)  # do the runs scatter too much to compare them?
 on_4 = {"algorithm": median(algorithm[-1]) / 1e6, "bus": median(bus[-1]) / 1e6}
-course.measured("links", busy=busy, **on_4)
+linked = ranks.facts["network"] and backend == "gloo"  # are there links of 12.5 MB/s?
+if linked:
+    course.measured("links", busy=busy, **on_4)
+else:
+    course.answer("links", algorithm=12.5 * P / (2 * (P - 1)), bus=12.5)  # the formula
+    print(f"Your ranks have no links of 12.5 MB/s. They reach {on_4['bus']:,.0f} MB/s.")
 
 # %% [markdown]
-# The next cell only draws. The lines in the picture are the formula, with the rate of our links, and the dots are this
+# The next cell only draws. The lines in the picture are the formula, with the rate of the links, and the dots are this
 # run. With two ranks the factor is 1, so one dot covers the other.
 
 # %% tags=["figure:13_bandwidths"]
@@ -113,7 +118,7 @@ def megabytes(rate):
     return f"{rate / 1e6:.3g} MB"
 
 
-link = 12.5e6 if ranks.facts["network"] and backend == "gloo" else None
+link = 12.5e6 if linked else None
 rate = link or max(map(max, bus))  # without a known link, the best that we measured
 points = {"algorithm bandwidth": algorithm, "bus bandwidth": bus}
 lines = {"algorithm bandwidth": [rate * P / (2 * (P - 1)) for P in world_sizes]}
@@ -148,7 +153,7 @@ course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, *
 
 # %% tags=["figure:13_sizes"]
 from course_utils.lessons.gpu_nodes import allowed_rates, collective_seconds, sweep_text
-from course_utils.words import bytes_text
+from course_utils.words import bytes_text, percent
 
 operations = ["all_reduce", "all_gather"]
 KB, repeat = [1, 8, 64, 512, 4096], {"runs": 3, "warm_ups": 1}
@@ -243,19 +248,18 @@ course.answer("nccl_path", answer=ways(start.log))
 # ## One GPU, made ten times faster
 #
 # Now let's leave the network and turn to a single GPU. How much of its power does a program use? You can find out by
-# counting. A step of VGG-11 (lesson 3) on 512 small images takes 467 billion floating-point operations, which is 0.467
-# TFLOP. NVIDIA's [data sheet](https://www.nvidia.com/en-us/data-center/h100/) promises 989 TFLOP/s for matrix products
-# of 2-byte numbers on an H100. At this rate, all the arithmetic of the step would be done in 0.467 ÷ 989 s = 0.47 ms.
-# The first program takes 25.8 ms, so it uses 0.47 ÷ 25.8 = 1.8% of the peak. This share is called **model FLOPs
-# utilization** or **MFU**. You can't expect 100%. Even in a product of two large matrices, we measured no more than 786
-# TFLOP/s.
+# counting. For each small image, a training step of VGG-11 (lesson 3) takes 0.913 billion floating-point operations.
+# NVIDIA's [data sheet](https://www.nvidia.com/en-us/data-center/h100/) promises 989 TFLOP/s for matrix products of
+# 2-byte numbers on an H100. At this rate, it could train on 989,000 ÷ 0.913 = 1.08 million images per second. The first
+# program reaches 19,800, so it uses 0.0198 ÷ 1.08 = 1.8% of the peak. This share is called **model FLOPs utilization**
+# or **MFU**. You can't expect 100%. Even in a product of two large matrices, we measured no more than 786 TFLOP/s.
 #
-# We made seven changes, one after another. Think of them as the rungs of a ladder, each of which keeps all the changes
-# above it in this table:
+# We made changes to this program, one after another. Think of them as the rungs of a ladder, each of which keeps all
+# the changes above it in this table:
 #
 # | rung | what changes |
 # |---|---|
-# | float32 without TF32 | the starting point, where each step copies its images to the GPU |
+# | float32 without TF32 | the starting point, where each step copies its 512 images to the GPU |
 # | pinned memory (lesson 14) | the GPU can read the images in host memory by itself, while the program carries on |
 # | data on the GPU | the images are in GPU memory from the beginning |
 # | **TF32** | products and convolutions of `float32` numbers keep 10 digits after the binary point of each input |
@@ -263,53 +267,60 @@ course.answer("nccl_path", answer=ways(start.log))
 # | channels last | the channels of a pixel are next to each other in memory |
 # | **torch.compile** | several operations become a single **kernel**, which is a program that the GPU runs |
 # | **CUDA graph** | the kernels of a whole step are recorded once and launched with one call instead of hundreds |
+# | larger batch | each step has 4,096 images instead of 512 |
 #
 # For the first three rungs we had to switch TF32 *off*, because PyTorch allows it in convolutions by default, and
 # VGG-11 consists mainly of convolutions. So a program that leaves this setting alone is near the rung *TF32* already.
 # In matrix products outside convolutions TF32 is off by default, and `torch.set_float32_matmul_precision("high")`
 # switches it on.
 #
-# On the last rung, a step takes 2.56 ms.
+# On the recorded H100, the rung *CUDA graph* reaches 200,000 images per second.
 #
-# **Predict.** What is the MFU of the last rung, in percent?
+# **Predict.** What is its MFU, in percent?
 
 # %%
 course.predict("ladder_mfu", within=1.1, mfu=...)  # percent
 
-# %% tags=["figure:13_ladder"]
-from course_utils.lessons.gpu_nodes import climb_here, gains_text, recorded_climb
-from course_utils.lessons.gpu_nodes import ladder_bars, ladder_text, peak_text
+# %%
+from course_utils.lessons.gpu_nodes import recorded_climb
 
 recorded = recorded_climb()
-top = list(recorded.seconds)[-1]  # the name of the last rung
-course.answer("ladder_mfu", mfu=100 * recorded.mfu()[top])
+course.answer("ladder_mfu", mfu=100 * recorded.mfu()["+ CUDA graph"].median)
 
-climbed = climb_here()  # on your GPU, in about a minute; without one, the recording
-print(wrapped(gains_text(climbed)))
-bars = ladder_bars(climbed)
-half = median(climbed.seconds[top]) / 2  # if every operation took half the time
-bars["FP8"] = {"+ FP8, at best": Measured((half,))}
-title, finding = ladder_text(climbed), f"{climbed.origin}. {peak_text(climbed)}"
+# %% [markdown]
+# If this computer has a GPU, the next cell climbs all nine rungs on it. It takes a minute or two, most of which the
+# compiler needs. Without a GPU you will see the recording from the H100. It ends before the last rung, which we
+# recorded on a different GPU, an H200, together with the rung before it. An H200 has the same processors and faster
+# memory. A large matrix product is measured by turns (lesson 3) with the rungs, because a GPU changes its clock as it
+# gets warm.
+
+# %% tags=["figure:13_ladder"]
+from course_utils.lessons.gpu_nodes import climb_here, gains_text, larger_batch_text
+from course_utils.lessons.gpu_nodes import gpu_name, ladder_bars, ladder_table
+from course_utils.lessons.gpu_nodes import ladder_text, peak_text, rate_text
+from course_utils.lessons.gpu_nodes import recorded_batches
+
+climbed = climb_here()
+other = None if "+ larger batch" in climbed.seconds else recorded_batches()
+print(ladder_table(climbed), "", wrapped(gains_text(climbed)), sep="\n")
+print(wrapped(larger_batch_text(other or climbed)))
 course.draw.measured_bars(
-    bars,
-    title,
-    finding,
-    published=["FP8"],
-    x="time of a step",
-    source="calculated, not measured",
+    ladder_bars(climbed, other),
+    ladder_text(climbed),
+    f"{climbed.origin}. {peak_text(climbed)}",
+    published=[gpu_name(other)] if other else [],
+    source=f"recorded on {other.date}" if other else "",
+    x="images per second",
+    say=rate_text,
 )
 
 # %% [markdown]
-# In our recording, two rungs gain most: TF32 and the CUDA graph. One gains nothing. `torch.compile` was slower than the
-# rung before it in each of the nine rounds, although the spreads overlap in the picture. Apart from a few small copies,
-# the graph runs the same kernels as the rung before it, so the arithmetic is the same. Yet it was 2.7 times as fast, so
-# until then the GPU must have been idle for more than half of the time, because it finished its kernels faster than
-# Python could launch the next ones. This is probably why bfloat16 gained so little, too. Faster kernels are of no use
-# to a GPU that is waiting for **kernel launches**. Lesson 14 shows this waiting in a picture.
-#
-# Even at the top the GPU reaches less than a fifth of its peak, probably because images of 32 × 32 pixels make small
-# matrices, which can't keep all its units busy. For comparison, PaLM, a language model with large matrices, was trained
-# with an MFU of 46% ([Chowdhery and others 2022](https://arxiv.org/abs/2204.02311)).
+# On the recorded H100, two rungs gain most: TF32 and the CUDA graph. One gains nothing. `torch.compile` was slower than
+# the rung before it in each of the nine rounds, although the spreads overlap in the picture. Apart from a few small
+# copies, the graph runs the same kernels as the rung before it, so the arithmetic is the same. Yet it was 2.7 times as
+# fast, so until then the GPU must have been idle for more than half of the time, because it finished its kernels faster
+# than Python could launch the next ones. This is probably why bfloat16 gained so little, too. Faster kernels are of no
+# use to a GPU that is waiting for **kernel launches**. Lesson 14 shows this waiting in a picture.
 #
 # The rung *bfloat16* needs one line in a program:
 #
@@ -322,15 +333,99 @@ course.draw.measured_bars(
 # per number, while the weights themselves stay in `float32`. [Further](13_gpu_nodes_further.ipynb) tries this on your
 # own computer.
 #
+# ## Large products fill a GPU
+#
+# After all these changes, the H200 still reached only 27% of its peak. Is it the program, or is it VGG-11? Between two
+# products, a network does small things to every number, such as normalising it or setting it to zero if it is negative.
+# These take almost no arithmetic, but the numbers have to be read from memory and written back. So let's count how many
+# operations a network's products do for each number that they write.
+#
+# In a convolution of VGG-11, a number of the output is a sum over 3 × 3 pixels and all channels of the input. With 64
+# channels, that is 576 multiplications and as many additions, so 1,152 operations. In a linear layer with 4,096 inputs
+# it is 2 · 4,096 = 8,192.
+
+# %% tags=["nbval-check-output"]
+channels = [3, 64, 128, 256, 256, 512, 512, 512, 512]  # before and after each convolution
+sides = [32, 16, 8, 8, 4, 4, 2, 2]  # of their images, in pixels
+convolutions = []
+for before, after, side in zip(channels, channels[1:], sides):
+    convolutions.append((9 * before, after * side**2))  # summands, numbers written
+
+width, keys, inner = 4096, 1024, 14336  # a layer of Llama 3 8B, for each token:
+attention = [(width, width), (width, keys), (width, keys), (width, width)]
+perceptron = [(width, inner), (width, inner), (inner, width)]
+
+
+def operations_per_number(products):
+    operations = sum(2 * summands * written for summands, written in products)
+    return operations / sum(written for _, written in products)
+
+
+vgg, llama = map(operations_per_number, (convolutions, attention + perceptron))
+print(f"operations for each number written: VGG-11 {vgg:,.0f}, Llama {llama:,.0f}")
+
+# %% [markdown]
+# [On paper](https://www.nvidia.com/en-us/data-center/h200/), an H200 does 989 TFLOP/s, like an H100, and moves 4.8 TB
+# per second between its memory and its processors. That is 2.4 trillion numbers of 2 bytes, so in the time that it
+# takes to move one number, it could do 989 ÷ 2.4 = 412 operations. VGG-11 does 2,016 operations for each number that a
+# product writes. So if each of these numbers is moved 2,016 ÷ 412 = 4.9 times, moving them takes as long as all the
+# products at the peak rate. This is soon reached. In training, batch norm (lesson 3) alone moves each number three
+# times. It reads it for the mean and the variance, reads it again to normalise it, and writes the result.
+#
+# **Predict.** How many times can each number in a layer of Llama 3 8B be moved until moving takes as long as the
+# products?
+
+# %%
+course.predict("moves", within=1.2, times=...)
+
+# %%
+course.answer("moves", times=llama / (989 / 2.4))
+
+# %% [markdown]
+# Llama is a transformer (lesson 9), so it should come much closer to what its products alone could reach. Let's compare
+# it with VGG-11. The transformer's step contains nothing but what PyTorch offers. The layers and the loss go through
+# `torch.compile`, their products are in bfloat16, attention is a single function (`scaled_dot_product_attention`), and
+# AdamW updates all weights in a few kernels (`fused=True`). On a GPU, the next cell measures four layers of Llama 3 8B
+# or, if these don't fit into its memory, a smaller transformer. Without a GPU, it measures small steps of the same two
+# programs on one core of your processor, in `float32` and without the compiler. The hatched bars are recorded.
+
+# %% tags=["figure:13_networks"]
+from course_utils.lessons.gpu_nodes import network_bars, network_rates_here
+from course_utils.lessons.gpu_nodes import networks_text, recorded_networks
+
+recorded, measured = recorded_networks(), network_rates_here()
+title, finding = networks_text(measured)
+course.draw.measured_bars(
+    network_bars(measured, recorded),
+    title,
+    finding,
+    published=[gpu_name(recorded)],
+    source=f"recorded on {recorded.date}",
+    x="share of the rate of a large product",
+    say=percent,
+)
+
+# %% [markdown]
+# Here 100% isn't the data sheet's peak but a product of two large matrices on the same machine. On the recorded H200,
+# that product reached between 738 and 775 TFLOP/s within ten minutes, so each of its shares has a range as well. Four
+# layers of Llama 3 8B reached 79% of this rate, which is an MFU of 60%, and VGG-11 reached 36%. In a whole training run
+# the GPUs also send messages, so published values are often lower. PaLM, for example, was trained with an MFU of 46%
+# ([Chowdhery and others 2022](https://arxiv.org/abs/2204.02311)). On a core of a processor, the two networks may be
+# closer together than on the H200, because it can do far fewer operations in the time that it takes to move a number.
+#
+# Before you compare such figures with somebody else's, ask how attention was counted. Like PaLM's authors, we count the
+# products of every token with every other token. But a token only looks at those before it, so a good kernel computes
+# only half of these products. If you count this half, the 79% become 74%.
+#
 # ## Eight bits need a scale
 #
-# The hatched bar at the end of the ladder is a rung that we could only calculate. Newer GPUs can also multiply numbers
-# of 8 bits, called **FP8**. On paper, an H100 multiplies FP8 numbers twice as fast as bfloat16 numbers, at 1,979
-# TFLOP/s instead of 989. (NVIDIA's page prints twice these figures, because it counts sparse matrices.) If every
-# operation of the step took half the time, 1.3 ms would be left, but only products become faster. So FP8 is made for
-# models that spend most of their time in large matrix products, such as large language models. VGG-11 consists mainly
-# of convolutions, and for these torch 2.13 has no FP8 function. How much accuracy does a matrix product lose if its
-# inputs have only 8 bits?
+# There is a rung that we could only calculate. Newer GPUs can also multiply numbers of 8 bits, called **FP8**. On
+# paper, an H100 multiplies FP8 numbers twice as fast as bfloat16 numbers, at 1,979 TFLOP/s instead of 989. (NVIDIA's
+# page prints twice these figures, because it counts sparse matrices.) If every operation of a step took half the time,
+# the ladder would end with twice as many images, but only products become faster. So FP8 is made for models that spend
+# most of their time in large matrix products, such as large language models. VGG-11 consists mainly of convolutions,
+# and for these torch 2.13 has no FP8 function. How much accuracy does a matrix product lose if its inputs have only 8
+# bits?
 #
 # FP8 comes in two variants. **E4M3** has 4 bits for the exponent and 3 for the digits after the binary point, and
 # **E5M2** has 5 and 2. Bfloat16 has 8 and 7.
@@ -394,7 +489,6 @@ def product_error(x, rounded_x, rounded_w):
 
 # %% tags=["figure:13_fp8"]
 from course_utils.lessons.gpu_nodes import scales_text
-from course_utils.words import percent
 
 magnitudes = [10.0**power for power in range(-8, 5)]
 errors = {"E4M3": [], "E5M2": [], "E4M3 with a scale": [], "bfloat16": []}
@@ -456,8 +550,8 @@ ranks.stop()
 # as long as the ranks do the adding, and not the switches. With small vectors you measure latency instead. The words
 # after `via` in NCCL's log tell you which path the messages take, and if you find `NET/Socket` or no `GDRDMA` between
 # two nodes, ask your cluster's support why. On one GPU, count the operations first. If the MFU is low, faster products
-# won't help as long as the GPU waits for kernel launches. And fewer bits make products faster, but with only eight you
-# need scaling factors.
+# won't help as long as the GPU waits for kernel launches. A network with large products fills a GPU better than one
+# that does little with each number. And fewer bits make products faster, but with only eight you need scaling factors.
 #
 # How does the memory of DDP compare with that of FSDP2 (lesson 11) on a GPU, and would forty such GPUs do forty times
 # the work of one? [Further](13_gpu_nodes_further.ipynb) answers both. Or go on to [the

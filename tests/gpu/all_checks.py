@@ -10,6 +10,7 @@ MODULES = (
     "cuts",
     "memory",
     "ladder",
+    "transformer",
     "feeding",
     "flight",
     "programs",

@@ -21,20 +21,21 @@ def trained(device: torch.device, folder: str, **switches: bool) -> tuple[float,
     return result.loss, result.backend, str(device)
 
 
-@check(13, shows="the training program finds its GPU and NCCL, and bfloat16 ends with nearly the same loss")
+@check(13, shows="the training program finds its GPU and NCCL, bfloat16 ends with nearly the same loss", seconds=300)
 def training_program(where: Where):
     import sklearn.datasets  # noqa: F401 - where the digits come from
 
     ranks = where.world_sizes[-1]
+    who = f"P = {ranks}{' that share a GPU' if where.shared else ''}"
     losses = {}
     for name, switches in {"fp32": {}, "bf16": {"bf16": True}}.items():
         with tempfile.TemporaryDirectory() as folder:
             results = on_ranks(where, ranks, _in_gloo, folder, switches)
         losses[name] = results[0][0]
-        yield value_row("gpu", f"{name}, loss after an epoch, P = {ranks}", [losses[name]], "")
+        yield value_row("gpu", f"{name}, loss after an epoch, {who}", [losses[name]], "")
         due = "gloo" if where.shared else where.backend  # for the course itself, ranks that share a GPU use none
         wrong = sum(backend != due for _, backend, _ in results)
-        yield equal(f"{name}, ranks that did not use {due}", wrong, target=0)
+        yield equal(f"{name}, ranks that did not use {due}, {who}", wrong, target=0)
     yield equal("bf16 beside fp32, difference of the loss", abs(losses["bf16"] / losses["fp32"] - 1), target=0.1)
 
 

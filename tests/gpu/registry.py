@@ -72,12 +72,14 @@ class Check:
         lessons: whose code for GPUs it runs.
         shows: in a line.
         run: yields what it measures; raises `Needs` where it cannot.
+        seconds: that it may take, unless --timeout gives all checks a limit.
     """
 
     name: str
     lessons: tuple[int, ...]
     shows: str
     run: Callable[[Where], Answer]
+    seconds: float = 90
 
 
 CHECKS: dict[str, Check] = {}
@@ -107,16 +109,17 @@ PARTS = {
         "bus-bandwidth",
         "mpi-and-gpus",
     ),
+    5: ("batch-rung", "transformer-mfu", "planner-steps"),
 }
 """For a machine that is lent for minutes: each part takes under nine, the most valuable first."""
 
 
-def check(*lessons: int, shows: str) -> Callable:
-    """Register a function under its name, "bus_bandwidth" as "bus-bandwidth"."""
+def check(*lessons: int, shows: str, seconds: float = 90) -> Callable:
+    """Register a function under its name, "bus_bandwidth" as "bus-bandwidth"; it may take so many seconds."""
 
     def register(run: Callable[[Where], Answer]) -> Callable[[Where], Answer]:
         name = run.__name__.replace("_", "-")
-        CHECKS[name] = Check(name, lessons, shows, run)
+        CHECKS[name] = Check(name, lessons, shows, run, seconds)
         return run
 
     return register

@@ -7,8 +7,10 @@
 #   tests/gpu/run.sh --json FILE      the rows also as JSON, one on each line
 #   tests/gpu/run.sh --ranks 2 --share-gpu   more ranks than GPUs: shows right numbers, and no times
 #   tests/gpu/run.sh --part 1 --budget 540 --out FOLDER
-#                                     a quarter of the checks, the most valuable first, in at most nine minutes; machine,
-#                                     rows, logs and traces go into the folder as soon as they are known
+#                                     one of five parts of the checks, the most valuable first, in at most nine minutes;
+#                                     machine, rows, logs and traces go into the folder as soon as they are known
+#   tests/gpu/run.sh --part 5 --budget 360 --require-gpu --out FOLDER
+#                                     a larger batch, a transformer beside VGG-11, and what the planner predicts
 #
 # $PYTHON picks a Python; otherwise it is .venv's, or the first python3.
 set -euo pipefail

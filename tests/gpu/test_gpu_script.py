@@ -11,10 +11,12 @@ import pytest
 import torch
 
 from course_utils.errors import CourseError
+from course_utils.lessons.gpu_nodes.ladder import Climb
 from course_utils.system import started_at
 from course_utils.trace.mpi import memory
 from course_utils.trace.mpi.memory import check_memory, device_of
 from gpu import all_checks
+from gpu.ladder import rows_of
 from gpu.on_ranks import share_a_gpu
 from gpu.registry import CHECKS, PARTS, Where
 from gpu.running import without_meaning
@@ -25,7 +27,15 @@ SCRIPT = ROOT / "tests" / "gpu" / "run.sh"
 NOT_NEEDED = "mpi4py ipyparallel pytest matplotlib sklearn torchvision psutil IPython cloudpickle tqdm typer numpy zmq"
 NEED_A_GPU = {"asynchrony", "side-stream", "events", "bucket-streams", "allocator", "small-batches", "orders"}
 NEED_A_GPU |= {"sharded-memory", "flight-recorder", "memory-in-trace"}
-NEED_PACKAGES = {"mpi-and-gpus", "training-program", "recorded-order", "recorded-backward", "profile", "widths"}
+NEED_PACKAGES = {
+    "mpi-and-gpus",
+    "training-program",
+    "recorded-order",
+    "recorded-backward",
+    "profile",
+    "widths",
+    "planner-steps",
+}
 SPOILED = """
 import os, signal, sys, time
 from gpu import __main__, registry
@@ -57,6 +67,14 @@ def hangs(where):
         open(os.environ["CHILD"], "w").write(str(child))
     while True:
         time.sleep(1)
+
+@check(0, shows="draws a bar")
+def bars(where):
+    from course_utils.progress_bar import ProgressBar
+
+    with ProgressBar("a bar", delay=0) as bar:
+        bar.refresh()
+        yield equal("bars that leave a semaphore behind", float(bar._bar is not None))
 
 sys.argv = ["run.sh", "--device", "cpu", *sys.argv[1:]]
 sys.exit(__main__.main())
@@ -156,6 +174,25 @@ def test_ranks_that_share_a_gpu_are_nodes_for_nccl_and_their_times_say_nothing()
     assert share_a_gpu(0)["NCCL_HOSTID"] != share_a_gpu(1)["NCCL_HOSTID"]
     row = without_meaning(Row("gpu", "all-reduce", 3.0, "GB/s", "higher", 100.0, 0.0, 1))
     assert row.ok and "says nothing" in row.metric
+
+
+def test_no_check_draws_a_bar(spoiled, monkeypatch):
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    found = spoiled("--only", "bars")
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def test_a_check_has_its_own_limit_unless_all_are_given(spoiled):
+    all_checks.load()
+    assert CHECKS["training-program"].seconds >= 300 and CHECKS["collectives"].seconds == 90
+    found = spoiled("--only", "hangs", "--timeout", "1")
+    assert "not finished after 1 s" in found.stdout
+
+
+def test_the_compiler_alone_may_lose_on_small_batches():
+    climbed = Climb("a GPU", "today", {"a": 32, "b": 32}, 1.0, [1.0], {"a": [1.0], "b": [2.0]}, {"a": 1.0, "b": 1.0})
+    rows = {row.metric: row for row in rows_of(climbed)}
+    assert rows["b, gain"].value == 0.5 and all(row.ok for row in rows.values())
 
 
 def test_an_unknown_check_is_named(spoiled):

@@ -13,6 +13,7 @@ from course_utils.lessons.allreduce import sentences as allreduce
 from course_utils.lessons.data_parallel import sentences as data_parallel
 from course_utils.lessons.gpu_nodes import sentences as gpu_nodes
 from course_utils.lessons.gpu_nodes.ladder import Climb
+from course_utils.lessons.gpu_nodes.transformer_step import NetworkRates
 from course_utils.lessons.hardware import layer_costs, reading_speed, step_shares
 from course_utils.lessons.hardware import sentences as hardware
 from course_utils.lessons.long_texts import sentences as long_texts
@@ -52,7 +53,13 @@ def reading(seconds: Sequence[float]) -> dict[str, reading_speed.Reading]:
 
 def ladder(seconds: Sequence[float]) -> Climb:
     """Two rungs, of which the second took these seconds."""
-    return Climb("a GPU", "today", 1, 1.0, 1.0, {"float32": list(TWICE), "+ TF32": list(seconds)}, {})
+    taken = {"float32": list(TWICE), "+ TF32": list(seconds)}
+    return Climb("a GPU", "today", dict.fromkeys(taken, 1), 1.0, [1.0], taken, {})
+
+
+def networks(seconds: Sequence[float]) -> NetworkRates:
+    """Two networks with as many operations in a step, of which the second took these seconds."""
+    return NetworkRates("a GPU", "today", {"a": 1.0, "b": 1.0}, {"a": list(TWICE), "b": list(seconds)}, [1.0])
 
 
 def measured(seconds: Sequence[float]) -> Measured:
@@ -124,6 +131,7 @@ TEXTS: dict[str, Text] = {
     "13 sizes": lambda s: gpu_nodes.sweep_text([1, 2], {"all_reduce": [s, s]}, "gloo", 2)[0],
     "13 switches": lambda s: gpu_nodes.widths_text({64: {"float32": CALM, "bfloat16": s}}, "float32"),
     "13 ladder": lambda s: gpu_nodes.gains_text(ladder(s)),
+    "13 networks": lambda s: gpu_nodes.networks_text(networks(s))[0],
     "13 compiling": lambda s: gpu_nodes.compiling_text(1.0, {"float32": s, "compiled": s}, "float32", "compiled"),
     "14 overlap": lambda s: profiling.overlap_text(profile(CALM), profile(s), "buckets"),
     "14 feeding": lambda s: profiling.fed_text(fed(s)),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .failures.reading.log_parser import lines_of
     from .failures.recorded_logs import recording
     from .failures.story import FailureReport, ReportKind, Story, explain_failure
-    from .ladder import climb_here, recorded_climb
+    from .ladder import climb_here, recorded_batches, recorded_climb
     from .launch import find_launch, process_group
     from .launch_commands import hand_in, has_slurm, losses_of, printed_losses, progress_lines, training_folder
     from .launcher_variables import example_environment
@@ -44,13 +44,19 @@ if TYPE_CHECKING:
         by_width,
         compiling_text,
         gains_text,
+        gpu_name,
         intervals_text,
         kept_shares,
         kept_text,
         ladder_bars,
+        ladder_table,
         ladder_text,
+        larger_batch_text,
         link_text,
+        network_bars,
+        networks_text,
         peak_text,
+        rate_text,
         recorded_memory_text,
         same_loss,
         scales_text,
@@ -64,6 +70,7 @@ if TYPE_CHECKING:
     from .torchrun_script import torchrun_script
     from .train_ddp import train_ddp
     from .training_settings import Settings
+    from .transformer_step import network_rates_here, recorded_networks
     from .tries import repeated_steps, tries_of
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -2,8 +2,8 @@
 
 How high a rung stands is counted in images per second, and as model FLOPs utilization (MFU): the floating-point
 operations that the network asks for, per second, as a share of those that the GPU's data sheet promises for bfloat16.
-Nothing but useful work counts, so a rung cannot gain by computing more. The largest rate that a product of two large
-matrices reaches is measured, too; it takes the data sheet's place for a GPU that is not in `DATA_SHEETS`.
+Nothing but useful work counts, so a rung cannot gain by computing more. The rate that a product of two large matrices
+reaches is measured by turns with the rungs; it takes the data sheet's place for a GPU that is not in `DATA_SHEETS`.
 
 The first rungs switch TF32 off. PyTorch allows it in convolutions by default (`torch.backends.cudnn.allow_tf32`), so a
 program that leaves the default is near the rung "+ TF32" already.
@@ -12,8 +12,6 @@ Source: Chowdhery et al. 2022, "PaLM", section 4.1 (MFU).
 """
 
 import json
-import platform
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -24,16 +22,27 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from course_utils.gpu_seats import own_seat
-from course_utils.measuring import Compared, by_turns
+from course_utils.lessons.gpu_nodes.product_rate import (
+    PRODUCT,
+    machine_text,
+    mean_seconds,
+    product_rate,
+    shares_of_peak,
+)
+from course_utils.measuring import Measured, by_turns
 from course_utils.progress_bar import ProgressBar
 from course_utils.vgg import random_images, vgg11
 
 BATCHES = 4
 """Different batches that are trained on in turn."""
+IMAGES = 512
+"""In a step, on all rungs but the last."""
+LARGER = 8
+"""How many times as many images a step has on the last rung."""
+ROOM = 16e9
+"""Bytes that a GPU's memory should have for the last rung, with all other rungs' networks in it."""
 DATA_SHEETS = {"A100": 312e12, "H100 80GB HBM3": 989e12, "H200": 989e12}
 """A part of a GPU's name, as CUDA gives it → FLOP/s in products of bfloat16, dense. (NVIDIA, A100, H100 SXM, H200.)"""
-SIDE = 8192
-"""Of the matrices whose product shows what the GPU can do."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,7 @@ class Rung:
         channels_last: an image's channels lie side by side in memory, not its pixels.
         compiled: by torch.compile.
         graph: the whole step is recorded once as a CUDA graph, and then launched: one call instead of hundreds.
+        larger: a step has so many times as many images, so all tensors but the weights grow.
     """
 
     pinned: bool = False
@@ -58,28 +68,32 @@ class Rung:
     channels_last: bool = False
     compiled: bool = False
     graph: bool = False
+    larger: int = 1
 
 
 def _rungs() -> dict[str, Rung]:
-    names = {
-        "pinned memory": "pinned",
-        "data on the GPU": "kept",
-        "TF32": "tf32",
-        "bfloat16": "bf16",
-        "channels last": "channels_last",
-        "torch.compile": "compiled",
-        "CUDA graph": "graph",
+    changes: dict[str, dict] = {
+        "pinned memory": {"pinned": True},
+        "data on the GPU": {"kept": True},
+        "TF32": {"tf32": True},
+        "bfloat16": {"bf16": True},
+        "channels last": {"channels_last": True},
+        "torch.compile": {"compiled": True},
+        "CUDA graph": {"graph": True},
+        "larger batch": {"larger": LARGER},
     }
     rungs = {"float32 without TF32": Rung()}
-    for name, change in names.items():
-        rungs[f"+ {name}"] = replace(list(rungs.values())[-1], **{change: True})
+    for name, change in changes.items():
+        rungs[f"+ {name}"] = replace(list(rungs.values())[-1], **change)
     return rungs
 
 
 LADDER = _rungs()
 """Name → rung, from the ground up; each has all that those below it have."""
-QUICK = {name: replace(rung, compiled=False) for name, rung in LADDER.items() if not rung.compiled or rung.graph}
-"""Without the compiler, which takes half a minute before its first step."""
+ONE_BATCH = {name: rung for name, rung in LADDER.items() if rung.larger == 1}
+"""The rungs on which a step has the same images."""
+QUICK = {name: replace(rung, compiled=False) for name, rung in ONE_BATCH.items() if not rung.compiled or rung.graph}
+"""Of these, those without the compiler, which takes half a minute before its first step."""
 RECORDED = Path(__file__).parent / "recorded" / "ladder.json"
 
 
@@ -118,35 +132,21 @@ class TrainingStep:
         return loss.detach()
 
 
-def mean_seconds(step: Callable[[], object], steps: int, device: str) -> float:
-    """Of a step, the mean of this many; the GPU is at rest before and done afterwards."""
-
-    def wait() -> None:
-        if device == "cuda":
-            torch.cuda.synchronize()
-
-    wait()
-    began = time.perf_counter()
-    for _ in range(steps):
-        step()
-    wait()
-    return (time.perf_counter() - began) / steps
-
-
 class Trainer:
     """VGG-11 and its batches, trained in one of these ways.
 
     Attributes:
+        batch: images in a step.
         losses: of the steps so far, on the device: `.item()` would make every step wait.
 
     Source of the recording: docs.pytorch.org, "CUDA semantics", whole-network capture.
     """
 
-    def __init__(self, rung: Rung, device: str = "cuda", width: float = 1.0, batch: int = 512) -> None:
-        self.rung, self.device, self.batch = rung, device, batch
+    def __init__(self, rung: Rung, device: str = "cuda", width: float = 1.0, batch: int = IMAGES) -> None:
+        self.rung, self.device, self.batch = rung, device, rung.larger * batch
         self._work = TrainingStep(rung, device, width)
         self.model, self.optimizer = self._work.model, self._work.optimizer
-        x, y = random_images(BATCHES * batch)
+        x, y = random_images(BATCHES * self.batch)
         x = x.to(memory_format=self._work.form)
         self._copies_itself = rung.pinned and device == "cuda"
         if rung.kept:
@@ -220,31 +220,26 @@ class Climb:
     Attributes:
         machine: GPU and versions, in a line.
         date: the day.
-        batch: images in a step.
-        flops: floating-point operations that the network asks for in a step, forward and backward.
-        peak: FLOP/s of the GPU in a product of two matrices of bfloat16, measured.
+        images: rung → images in a step.
+        flops: floating-point operations that the network asks for with an image, forward and backward.
+        peaks: FLOP/s of the GPU in a product of two matrices of bfloat16, measured by turns with the rungs, in each
+            round; a single one counts for all rounds.
         seconds: rung → seconds of a step, in rounds that were measured by turns.
         first_loss: rung → the loss of its first step.
     """
 
     machine: str
     date: str
-    batch: int
+    images: dict[str, int]
     flops: float
-    peak: float
+    peaks: list[float]
     seconds: dict[str, list[float]]
     first_loss: dict[str, float]
 
     @property
     def origin(self) -> str:
         """Where and when it was measured, in a line."""
-        return f"measured on {self.date}: {self.machine}; VGG-11, {self.batch} images of 32 × 32 in a step"
-
-    @property
-    def factor(self) -> float:
-        """How many times as fast the top is as the ground: the median of the rounds' ratios."""
-        names = list(self.seconds)
-        return Compared(self.seconds[names[-1]], self.seconds[names[0]]).times
+        return f"measured on {self.date}: {self.machine}; VGG-11, images of 32 × 32"
 
     @property
     def peak_on_paper(self) -> float | None:
@@ -253,12 +248,20 @@ class Climb:
 
     def rates(self) -> dict[str, list[float]]:
         """Rung → images per second, in each round."""
-        return {name: [self.batch / seconds for seconds in taken] for name, taken in self.seconds.items()}
+        return {name: [self.images[name] / seconds for seconds in taken] for name, taken in self.seconds.items()}
 
-    def mfu(self) -> dict[str, float]:
-        """Rung → its FLOP/s as a share of the peak, on paper if it is known, by its median step."""
-        peak = self.peak_on_paper or self.peak
-        return {name: self.flops / statistics.median(taken) / peak for name, taken in self.seconds.items()}
+    def image_seconds(self) -> dict[str, list[float]]:
+        """Rung → seconds for each image, in each round: with these, rungs of different batches can be compared."""
+        return {name: [seconds / self.images[name] for seconds in taken] for name, taken in self.seconds.items()}
+
+    def mfu(self) -> dict[str, Measured]:
+        """Rung → its FLOP/s as a share of the peak in each round: on paper if that is known, else in a product."""
+        peaks = [self.peak_on_paper] if self.peak_on_paper else self.peaks
+        return {name: shares_of_peak(self.flops, taken, peaks) for name, taken in self.image_seconds().items()}
+
+    def product_shares(self) -> dict[str, Measured]:
+        """Rung → its FLOP/s as a share of what the product reached in the same round."""
+        return {name: shares_of_peak(self.flops, taken, self.peaks) for name, taken in self.image_seconds().items()}
 
     def write(self, file: Path) -> None:
         """Keep it as JSON."""
@@ -271,29 +274,37 @@ class Climb:
 
 
 def recorded_climb() -> Climb:
-    """Return the ladder that was recorded on an H100."""
+    """Return the ladder that was recorded on an H100, all rungs but the last."""
     return Climb.read(RECORDED)
 
 
+def recorded_batches() -> Climb:
+    """Return the last two rungs as they were recorded on an H200: medians alone."""
+    return Climb.read(RECORDED.with_name("larger_batch.json"))
+
+
 def climb_here() -> Climb:
-    """Measure the ladder on this process's GPU, which takes about a minute; without a GPU return the recorded one."""
-    return climb() if own_seat().gpus else recorded_climb()
+    """Measure the ladder on this process's GPU, which takes a minute or two; without a GPU return the recorded one."""
+    if not own_seat().gpus:
+        return recorded_climb()
+    roomy = torch.cuda.get_device_properties(0).total_memory >= ROOM
+    return climb(LADDER if roomy else ONE_BATCH)
 
 
 def climb(
     rungs: Mapping[str, Rung] = LADDER,
     device: str = "cuda",
     width: float = 1.0,
-    batch: int = 512,
+    batch: int = IMAGES,
     rounds: int = 9,
     steps: int = 10,
 ) -> Climb:
-    """Measure every rung, by turns A B C A B C.
+    """Measure every rung, and a product of two large matrices, by turns A B C A B C.
 
     Args:
         rungs: the ladder without.
         width: factor on VGG-11's channels.
-        batch: images in a step.
+        batch: images in a step on the first rung.
         rounds: how often each rung is measured.
         steps: of which a measurement is the mean.
 
@@ -310,54 +321,30 @@ def climb(
         for trainer in trainers.values():  # libraries choose their kernels, the compiler makes some
             trainer.seconds(3 + steps // 2)
             bar.refresh()
-        seconds = by_turns(
-            {name: lambda trainer=trainer: measure(trainer) for name, trainer in trainers.items()}, rounds
-        )
+        measures = {name: lambda trainer=trainer: measure(trainer) for name, trainer in trainers.items()}
+        taken = by_turns({**measures, PRODUCT: lambda: product_rate(device)}, rounds)
     for name, trainer in trainers.items():
         if not torch.stack(trainer.losses).isfinite().all():
             raise FloatingPointError(f"{name}: a loss is not a number after {len(trainer.losses)} steps")
+    peaks = taken.pop(PRODUCT)
     return Climb(
         machine_text(device),
         time.strftime("%Y-%m-%d"),
-        batch,
-        step_flops(width, batch),
-        product_rate(device),
-        seconds,
+        {name: trainer.batch for name, trainer in trainers.items()},
+        image_flops(width),
+        peaks,
+        taken,
         {name: trainer.losses[0].item() for name, trainer in trainers.items()},
     )
 
 
-def machine_text(device: str = "cuda") -> str:
-    """The device and the versions that a figure depends on, in a line."""
-    name = torch.cuda.get_device_name() if device == "cuda" else platform.machine()
-    cuda = f", CUDA {torch.version.cuda}" if device == "cuda" else ""
-    return f"{name}, torch {torch.__version__.split('+')[0]}{cuda}"
-
-
-def step_flops(width: float = 1.0, batch: int = 512) -> float:
-    """Floating-point operations of VGG-11 in a step, forward and backward: counted on "meta" tensors, without data."""
+def image_flops(width: float = 1.0) -> float:
+    """Floating-point operations of VGG-11 with an image, forward and backward: counted on "meta" tensors."""
     from torch.utils.flop_counter import FlopCounterMode
 
     model = vgg11(width=width).to("meta")
     with FlopCounterMode(display=False) as counter:
         cross_entropy(
-            model(torch.empty(batch, 3, 32, 32, device="meta")),
-            torch.zeros(batch, dtype=torch.long, device="meta"),
+            model(torch.empty(1, 3, 32, 32, device="meta")), torch.zeros(1, dtype=torch.long, device="meta")
         ).backward()
     return float(counter.get_total_flops())
-
-
-def product_rate(device: str = "cuda", repeats: int = 9) -> float:
-    """FLOP/s of a product of two square matrices of bfloat16: the fastest of some, after some that do not count."""
-    side = SIDE if device == "cuda" else SIDE // 64
-    left, right, product = torch.randn(3, side, side, device=device).to(torch.bfloat16)
-    taken = []
-    for _ in range(3 + repeats):
-        if device == "cuda":
-            torch.cuda.synchronize()
-        began = time.perf_counter()
-        torch.mm(left, right, out=product)
-        if device == "cuda":
-            torch.cuda.synchronize()
-        taken.append(time.perf_counter() - began)
-    return 2 * side**3 / min(taken[3:])

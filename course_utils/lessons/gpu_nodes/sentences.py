@@ -23,6 +23,7 @@ from course_utils.words import (
 if TYPE_CHECKING:
     from course_utils.lessons.gpu_nodes.ladder import Climb
     from course_utils.lessons.gpu_nodes.rank_memory import RankMemory, RecordedMemory
+    from course_utils.lessons.gpu_nodes.transformer_step import NetworkRates
 
 SAME = 1e-4
 """Losses nearer than this, relative, differ by rounding only."""
@@ -37,6 +38,7 @@ CHANGES = {
     "+ channels last": "the order in memory",
     "+ torch.compile": "kernels and how they are launched",
     "+ CUDA graph": "kernels and how they are launched",
+    "+ larger batch": "images in a step",
 }
 """A rung of the ladder → what it changes."""
 
@@ -172,26 +174,34 @@ def widths_text(taken: Mapping[int, Mapping[str, Sequence[float]]], plain: str) 
         return BUSY
     findings = []
     for switch in switches:
-        found = {width: _faster(compared(ways, plain, switch)) for width, ways in taken.items()}
-        narrow = min(found)
-        first = f"{found[narrow][0]} {found[narrow][1]} {plain} with {narrow:,} hidden units"
-        others = [f"{words} with {width:,}" for width, (words, _) in found.items() if width != narrow]
+        found = {width: compared(ways, plain, switch) for width, ways in taken.items()}
+        if len(found) > 1 and all(each.second_is_faster for each in found.values()):
+            times = [f"{_times_of_medians(each):.2f} times as fast with {width:,}" for width, each in found.items()]
+            every = "both" if len(found) == 2 else "all"
+            findings.append(f"{switch} is slower than {plain} at {every} widths: {join(times)} hidden units")
+            continue
+        words = {width: _faster(each) for width, each in found.items()}
+        narrow = min(words)
+        first = f"{words[narrow][0]} {words[narrow][1]} {plain} with {narrow:,} hidden units"
+        others = [f"{text} with {width:,}" for width, (text, _) in words.items() if width != narrow]
         findings.append(f"{switch} is {join([first, *others])}")
     return "; ".join(findings)
 
 
-def _faster(found: Compared) -> tuple[str, str]:
-    """How fast the first is beside the second, and the word before the second's name.
+def _times_of_medians(found: Compared) -> float:
+    """How many times as fast the first is by the two medians, as bars show them."""
+    return statistics.median(found.second) / statistics.median(found.first)
 
-    The number is that of the two medians, as bars show them.
-    """
+
+def _faster(found: Compared) -> tuple[str, str]:
+    """How fast the first is beside the second, and the word before the second's name."""
     if found.is_tie:
         return "about as fast", "as"
     if found.second_is_faster:
         return "slower", "than"
     if not found.ratios.calm:
         return "faster", "than"
-    return f"{times_text(statistics.median(found.second) / statistics.median(found.first))} times as fast", "as"
+    return f"{times_text(_times_of_medians(found))} times as fast", "as"
 
 
 def by_width(taken: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, Measured]]:
@@ -206,7 +216,9 @@ def ladder_text(climbed: "Climb") -> str:
     """A title: what the whole ladder gains, and how near its top comes to the peak."""
     top = list(climbed.seconds)[-1]
     first, last = list(climbed.seconds)[0], _change(top)
-    text = f"From {first} to {last}: {climbed.factor:.1f} times as fast, with an MFU of {percent(climbed.mfu()[top])}"
+    times = gain(climbed.image_seconds(), first, top)
+    text = f"From {first} to {last}: {times:.1f} times as many images per second, "
+    text += f"with an MFU of {percent(climbed.mfu()[top].median)}"
     return unless_busy(is_busy(climbed.seconds.values()), text)
 
 
@@ -214,14 +226,16 @@ def peak_text(climbed: "Climb") -> str:
     """Return what the MFU of a ladder is a share of."""
     if climbed.peak_on_paper:
         return f"In brackets: MFU, of the {climbed.peak_on_paper / 1e12:.0f} TFLOP/s on the data sheet"
-    return f"In brackets: share of the {climbed.peak / 1e12:.3g} TFLOP/s that the GPU reached in a product"
+    peak = statistics.median(climbed.peaks)
+    return f"In brackets: share of the {peak / 1e12:.3g} TFLOP/s that the GPU reached in a product"
 
 
 def gains_text(climbed: "Climb") -> str:
-    """The two rungs that gain most, each compared with the rung before it, and those that make a step slower."""
-    names = list(climbed.seconds)
-    steps = {name: compared(climbed.seconds, before, name) for before, name in zip(names, names[1:], strict=False)}
-    if is_busy(climbed.seconds.values()):
+    """The two rungs that gain most, each compared with the rung before it, and those that train fewer images."""
+    taken = climbed.image_seconds()
+    names = list(taken)
+    steps = {name: compared(taken, before, name) for before, name in zip(names, names[1:], strict=False)}
+    if is_busy(taken.values()):
         return f"{BUSY}."
     most = sorted(steps, key=lambda name: steps[name].times, reverse=True)[:2]
     gains = join([f"{_change(name)} ({steps[name].times:.1f} times as fast as the rung before)" for name in most])
@@ -230,17 +244,99 @@ def gains_text(climbed: "Climb") -> str:
     return f"{text} Slower than the rung before: {join(slower)}." if slower else text
 
 
+def larger_batch_text(climbed: "Climb") -> str:
+    """What the last two rungs give, and where they were measured."""
+    before, after = list(climbed.seconds)[-2:]
+    taken, images = climbed.image_seconds(), climbed.images
+    found = compared(taken, before, after)
+    where = f"{capital(climbed.origin)}. "
+    if found.is_busy:
+        return f"{where}{BUSY}."
+    few, many = images[before], images[after]
+    times = f"{times_text(found.times)} times as many images per second as {few:,}"
+    return f"{where}A step with {many:,} images trains {times}."
+
+
 def _change(rung: str) -> str:
     """What a rung adds: "TF32" of "+ TF32"."""
     return rung.removeprefix("+ ")
 
 
-def ladder_bars(climbed: "Climb") -> dict[str, dict[str, Measured]]:
-    """The seconds of a step on each rung, as `course.draw.measured_bars` takes them, by what the rung changes."""
+def rate_text(images: float) -> str:
+    """Images per second, with three digits that count: "200,000", "19,800"."""
+    return f"{float(f'{images:.3g}'):,.0f}"
+
+
+def ladder_bars(climbed: "Climb", recorded: "Climb | None" = None) -> dict[str, dict[str, Measured]]:
+    """The images per second on each rung, as `course.draw.measured_bars` takes them, by what the rung changes.
+
+    Args:
+        recorded: rungs of a different GPU, in a group of their own; they are named with their images.
+    """
     groups: dict[str, dict[str, Measured]] = {}
-    for name, seconds in climbed.seconds.items():
-        bar = f"{name} ({percent(climbed.mfu()[name])})"
-        groups.setdefault(CHANGES[name], {})[bar] = Measured(tuple(seconds))
+    for climb in filter(None, (climbed, recorded)):
+        mfu = climb.mfu()
+        for name, rates in climb.rates().items():
+            larger = climb.images[name] > min(climb.images.values())
+            rung = f"{name}, {climb.images[name]:,} images" if larger or climb is recorded else name
+            group = gpu_name(climb) if climb is recorded else CHANGES[name]
+            groups.setdefault(group, {})[f"{rung} ({percent(mfu[name].median)})"] = Measured(tuple(rates))
+    return groups
+
+
+def gpu_name(measured: "Climb | NetworkRates") -> str:
+    """The GPU's name without the versions that stand behind it."""
+    return measured.machine.partition(",")[0]
+
+
+def ladder_table(climbed: "Climb") -> str:
+    """Return a table with the range of each rung: images per second, MFU, and the share of a product's rate."""
+    rates, mfu, shares = climbed.rates(), climbed.mfu(), climbed.product_shares()
+    lines = [f"{'':24}{'images/s':>23}{'of the peak':>14}{'of a product':>15}"]
+    for name in rates:
+        taken = Measured(tuple(rates[name]))
+        ends = [rate_text(each) for each in (taken.low, taken.high)]
+        images = " to ".join(dict.fromkeys(ends))
+        lines.append(f"{name:24}{images:>23}{share_text(mfu[name]):>14}{share_text(shares[name]):>15}")
+    return "\n".join(lines)
+
+
+def share_text(share: Measured) -> str:
+    """Between which two percentages a share lies in its rounds, or the one that it is in all of them."""
+    low, high = (f"{100 * end:.0f}" for end in (share.low, share.high))
+    return f"{low}%" if low == high else f"{low} to {high}%"
+
+
+def networks_text(rates: "NetworkRates") -> tuple[str, str]:
+    """Return a title and a line below it: which share of a large product's rate each network reaches."""
+    per_flop = {name: [s / rates.flops[name] for s in taken] for name, taken in rates.seconds.items()}
+    shares = rates.product_shares()
+    first, second = per_flop
+    found = compared(per_flop, first, second)
+    parts = [f"{name} {share_text(shares[name])}" for name in shares]
+    product = f"{rate_of_product(rates)} in a product of two large matrices; {rates.machine}"
+    below = f"All measured by turns in {count(len(rates.peaks), 'round')}: {join(parts)}. 100% is {product}"
+    busy = found.is_busy or is_busy([share.values for share in shares.values()])
+    slow, fast = sorted((first, second), key=lambda name: shares[name].median)
+    low, high = (percent(shares[name].median) for name in (slow, fast))
+    if found.is_tie:
+        text = f"{capital(fast)} and {slow} reach about the same share of a product's rate: {high} and {low}"
+    else:
+        text = f"{capital(fast)} reaches {high} of a product's rate, {slow} only {low}"
+    return unless_busy(busy, text), below
+
+
+def rate_of_product(rates: "NetworkRates") -> str:
+    """The median FLOP/s of the product, in words: "750 TFLOP/s", "312 GFLOP/s"."""
+    peak = statistics.median(rates.peaks)
+    return f"{peak / 1e12:.3g} TFLOP/s" if peak >= 1e12 else f"{peak / 1e9:.3g} GFLOP/s"
+
+
+def network_bars(rates: "NetworkRates", recorded: "NetworkRates | None" = None) -> dict[str, dict[str, Measured]]:
+    """The shares of a product's rate, as `course.draw.measured_bars` takes them: measured here, and recorded."""
+    groups = {"measured here": dict(rates.product_shares())}
+    if recorded:
+        groups[gpu_name(recorded)] = {f"{name} ": share for name, share in recorded.product_shares().items()}
     return groups
 
 

@@ -21,7 +21,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from course_utils.gpu_seats import own_seat
-from course_utils.lessons.gpu_nodes.ladder import LADDER, TrainingStep, machine_text, mean_seconds
+from course_utils.lessons.gpu_nodes.ladder import LADDER, TrainingStep
+from course_utils.lessons.gpu_nodes.product_rate import machine_text, mean_seconds
 from course_utils.measuring import by_turns
 from course_utils.progress_bar import ProgressBar
 from course_utils.vgg import PIXELS

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_utils.gpu_seats import own_seat
-from course_utils.lessons.gpu_nodes.ladder import QUICK, Climb, Trainer, machine_text
+from course_utils.lessons.gpu_nodes.ladder import QUICK, Climb, Trainer
 from course_utils.lessons.gpu_nodes.ladder import RECORDED as LADDER_RECORDED
+from course_utils.lessons.gpu_nodes.product_rate import machine_text
 from course_utils.lessons.profiling.chrome_trace import read_trace
 from course_utils.lessons.profiling.intervals import Interval
 from course_utils.lessons.profiling.lanes import Lanes, lanes_of

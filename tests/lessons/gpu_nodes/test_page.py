@@ -1,11 +1,14 @@
 """What lesson 13 shows: variables of launchers, commands from a notebook, tries in a log, sentences, pictures."""
 
 import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
 
 import pytest
 
 from course_utils.errors import CourseError
-from course_utils.lessons.gpu_nodes import ladder, launch_commands, measured_training, sentences
+from course_utils.lessons.gpu_nodes import ladder, launch_commands, measured_training, sentences, transformer_step
 from course_utils.lessons.gpu_nodes.failures.line_reports import reports_of
 from course_utils.lessons.gpu_nodes.failures.readable_log import readable
 from course_utils.lessons.gpu_nodes.failures.reading.log_parser import lines_of
@@ -17,10 +20,12 @@ from course_utils.lessons.gpu_nodes.recorded_jobs import recorded_output
 from course_utils.lessons.gpu_nodes.stop_signals import StopSignals, send_sigterm
 from course_utils.lessons.gpu_nodes.training_settings import Settings
 from course_utils.lessons.gpu_nodes.tries import Try, repeated_steps, tries_of, tries_text
+from course_utils.measuring import BUSY
 from course_utils.ranks.slurm.job_environment import environment_for_new_job
 from course_utils.ranks.slurm.job_sentences import end_text, waiting_text
 from course_utils.ranks.slurm.job_status import FORGOTTEN, EndCause, end_of, status_of
 
+ROOT = Path(__file__).parents[3]
 LOG = """2 ranks on 1 node (n1), started by torchrun: gloo, because there is no GPU
 epoch 1 of 4: loss 2.2
 epoch 2 of 4: loss 1.7
@@ -232,7 +237,12 @@ def test_gains_in_words() -> None:
     said = sentences.widths_text({64: taken, 128: taken}, "float32")
     told = "bfloat16 is 2 times as fast as float32 with 64 hidden units and 2 times as fast with 128"
     told += "; compiled is about as fast as float32 with 64 hidden units and about as fast with 128"
-    assert said == f"{told}; other is slower than float32 with 64 hidden units and slower with 128"
+    slower = "other is slower than float32 at both widths: 0.50 times as fast with 64 and 0.50 times as fast with 128"
+    assert said == f"{told}; {slower} hidden units"
+    mixed = {64: taken, 128: {"float32": [4.0, 4.2], "other": [2.0, 2.1]}}
+    mixed[64] = {name: mixed[64][name] for name in ("float32", "other")}
+    said = sentences.widths_text(mixed, "float32")
+    assert said == "other is slower than float32 with 64 hidden units and 2 times as fast with 128"
     scattered = {"float32": [4.0, 9.0, 2.0, 3.0], "bfloat16": [1.0, 1.0, 1.0, 1.0]}
     assert sentences.widths_text({64: scattered}, "float32") == "bfloat16 is faster than float32 with 64 hidden units"
     steps = {"float32": [0.005, 0.006, 0.004], "compiled": [0.003]}
@@ -243,7 +253,7 @@ def test_gains_in_words() -> None:
 
 def test_rungs_in_words() -> None:
     seconds = {"float32": [8.0, 8.1], "+ TF32": [2.0, 2.1], "+ bfloat16": [2.5, 2.6], "+ CUDA graph": [1.0, 1.0]}
-    climbed = ladder.Climb("a GPU", "today", 1, 1.0, 1.0, seconds, {})
+    climbed = ladder.Climb("a GPU", "today", dict.fromkeys(seconds, 1), 1.0, [1.0], seconds, {})
     said = sentences.gains_text(climbed)
     assert said.startswith("The two largest gains: TF32 (3.9 times as fast as the rung before) and CUDA graph (2.5")
     assert said.endswith("Slower than the rung before: bfloat16.")
@@ -253,13 +263,55 @@ def test_rungs_in_words() -> None:
 def test_the_share_of_the_peak_is_that_of_the_data_sheet() -> None:
     recorded = ladder.recorded_climb()
     top = list(recorded.seconds)[-1]
-    assert recorded.mfu()[top] == pytest.approx(0.4675 / 989 / 0.00256, rel=0.01)
+    assert recorded.mfu()[top].median == pytest.approx(0.4675 / 989 / 0.00256, rel=0.01)
     assert "989 TFLOP/s on the data sheet" in sentences.peak_text(recorded)
-    unknown = ladder.Climb("a GPU", "today", 1, 1e12, 2e12, {"float32 without TF32": [1.0]}, {})
-    assert unknown.mfu() == {"float32 without TF32": 0.5}
+    one = "float32 without TF32"
+    unknown = ladder.Climb("a GPU", "today", {one: 1}, 1e12, [2e12, 4e12], {one: [1.0, 1.0]}, {})
+    assert unknown.mfu()[one].values == (0.5, 0.25), "each round beside the product of the same round"
     assert "reached in a product" in sentences.peak_text(unknown)
-    assert set(sentences.CHANGES) == set(ladder.LADDER) == set(recorded.seconds)
-    assert sentences.ladder_text(recorded).startswith("From float32 without TF32 to CUDA graph: 10.1 times as fast")
+    assert set(sentences.CHANGES) == set(ladder.LADDER)
+    assert set(recorded.seconds) == set(ladder.ONE_BATCH)
+    assert sentences.ladder_text(recorded).startswith(
+        "From float32 without TF32 to CUDA graph: 10.1 times as many images"
+    )
+
+
+def test_rungs_with_different_batches_are_compared_by_images() -> None:
+    found = ladder.recorded_batches()
+    assert sentences.larger_batch_text(found).endswith(
+        "A step with 4,096 images trains 1.34 times as many images per second as 512."
+    )
+    shares = found.product_shares()["+ larger batch"]
+    assert (round(shares.low, 3), round(shares.median, 3), round(shares.high, 3)) == (0.344, 0.356, 0.361)
+    bars = sentences.ladder_bars(ladder.recorded_climb(), found)
+    assert list(bars["NVIDIA H200"]) == ["+ CUDA graph, 512 images (20%)", "+ larger batch, 4,096 images (27%)"]
+    table = sentences.ladder_table(found).splitlines()
+    assert table[-1].split() == ["+", "larger", "batch", "292,000", "27%", "34", "to", "36%"]
+    wild = replace(found, seconds={"+ CUDA graph": [1.0, 2.0, 9.0], "+ larger batch": [9.0, 70.0, 8.0]})
+    assert BUSY in sentences.larger_batch_text(wild)
+
+
+def test_the_page_names_the_recorded_figures_of_both_gpus() -> None:
+    page = " ".join((ROOT / "notebooks/src/13_gpu_nodes_part_2.py").read_text().replace("\n# ", " ").split())
+    climbed, batches, networks = (
+        ladder.recorded_climb(),
+        ladder.recorded_batches(),
+        transformer_step.recorded_networks(),
+    )
+    rates = {name: median(taken) for name, taken in climbed.rates().items()}
+    first, last = (sentences.rate_text(rates[name]) for name in ("float32 without TF32", "+ CUDA graph"))
+    assert f"the GPU trained on {first} images per second" in page and f"it trained on {last} of the same" in page
+    assert f"{climbed.peaks[0] / 1e12:.0f} TFLOP/s" in page and f"{climbed.flops / 1e9:.3f} billion" in page
+    assert f"only {100 * batches.mfu()['+ larger batch'].median:.0f}% of its peak" in page
+    assert networks.peaks == batches.peaks and "between 738 and 775 TFLOP/s" in page
+    assert (min(networks.peaks), max(networks.peaks)) == (738e12, 775e12)
+    vgg, _, llama = (share.median for share in networks.product_shares().values())
+    work = transformer_step.SLICE
+    per_second = work.flops / networks.seconds["4 layers of Llama 3 8B, 4 × 4,096 tokens"][0]
+    assert f"reached {100 * llama:.0f}% of this rate, which is an MFU of {per_second / 989e10:.0f}%" in page
+    assert f"and VGG-11 reached {100 * vgg:.0f}%" in page
+    half = 100 * llama * work.causal_flops / work.flops
+    assert f"the {100 * llama:.0f}% become {half:.0f}%" in page
 
 
 def test_half_of_the_best_rate_lies_between_two_sizes() -> None:

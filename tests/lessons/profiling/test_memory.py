@@ -10,8 +10,8 @@ import torch
 
 from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel.replicas import unsynchronised
+from course_utils.lessons.gpu_nodes.ladder import IMAGES, Climb
 from course_utils.lessons.gpu_nodes.ladder import RECORDED as LADDER_RECORDED
-from course_utils.lessons.gpu_nodes.ladder import Climb
 from course_utils.lessons.overlap.step_times import small_vgg
 from course_utils.lessons.profiling import sentences
 from course_utils.lessons.profiling.chrome_trace import problems, read_trace
@@ -189,7 +189,7 @@ def test_further_says_what_the_h100_showed() -> None:
     (lanes,) = lanes_of(read_trace(RECORDED / "CUDA-graph.json.gz"))
     ladder = Climb.read(LADDER_RECORDED)
     busy = length(lanes.computing) / lanes.seconds
-    reached = ladder.flops * lanes.steps / lanes.seconds / ladder.peak_on_paper
+    reached = ladder.flops * IMAGES * lanes.steps / lanes.seconds / ladder.peak_on_paper
     ran = f"ran kernels {100 * busy:.0f}% of the time and copied for 1%"
     assert f"{ran}, and it reached {100 * reached:.0f}% of the peak on its data sheet" in page
     one_by_one = lanes_of(read_trace(RECORDED / "channels-last.json.gz"))[0]
