@@ -91,7 +91,8 @@ def predicted(work: TransformerWork, gpu: str) -> Predicted:
     from course_utils.lessons.hybrid_and_sharded.planner.layout_search import judge
     from course_utils.lessons.hybrid_and_sharded.planner.training_layout import FULL, NOTHING, Layout, TrainingProgram
 
-    program = TrainingProgram(fused=True, compiled=work.compiled, fused_loss=work.compiled, kept=KEPT)
+    compiled = {"compiled": work.compiled, "fused_loss": work.compiled}
+    program = TrainingProgram(fused=True, hopper=True, kept=KEPT, **compiled)
     again = FULL if work.again else NOTHING
     layout = Layout(1, 1, 1, 0, again, work.texts, 1, program=program)
     choice = judge(work.shape, CLUSTERS[gpu](1), layout, work.length)
