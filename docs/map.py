@@ -21,7 +21,7 @@ PLACES = {
     **{1: (0, 1), 2: (0, 2), 3: (0, 3), 4: (1, 1), 5: (1, 2)},
     **{6: (1, 3), 7: (1, 4), 8: (4, 4), 9: (2, 4), 10: (3, 5), 17: (3, 4)},
     **{11: (2, 6), 12: (3, 6), 13: (1, 5), 14: (0, 5), 15: (2, 8)},
-    16: (2, 7),
+    **{16: (2, 7), 18: (0.5, 7)},
 }
 """Column and row of each lesson's box."""
 FAMILIES = {
@@ -31,12 +31,12 @@ FAMILIES = {
     "data parallelism": ((6, 7, 8), style.COLOURS["step"]),
     "model and pipeline parallelism": ((9, 10, 17), style.COLOURS["backward"]),
     "mixtures": ((11, 12, 16), "#8F6BB8"),
-    "at work": ((13, 14), style.STUCK),
+    "at work": ((13, 14, 18), style.STUCK),
 }
 """Lessons of a kind, and their colour."""
 ALL_OF_IT = LESSONS[15]
 """The lesson in which all of it comes together, whose box is wide."""
-EITHER_WAY = ((16, ALL_OF_IT.number), (17, ALL_OF_IT.number))
+EITHER_WAY = ((16, ALL_OF_IT.number), (17, ALL_OF_IT.number), (18, ALL_OF_IT.number))
 """Lessons that may be read before or after that lesson: their arrows are dashed."""
 AFTER_ALL = "Your own training runs"
 """What the course leads to: the words in the last box."""

@@ -172,7 +172,11 @@ ENDINGS = re.compile(r"(ings?|ers?|ed|es|s|ions?|ments?)$")
 
 
 def own_names() -> dict[str, set[str]]:
-    """The last part of a module's name → the modules of that name; exercises' checks have the exercises' names."""
+    """The last part of a module's name → the modules of that name.
+
+    Exercises' checks have the exercises' names, and lessons' rooms those of their pages.
+    """
+    rooms = {lesson.package for lesson in LESSONS}
     found = defaultdict(set)
     for module in modules():
         name = module.rpartition(".")[2]
@@ -180,6 +184,7 @@ def own_names() -> dict[str, set[str]]:
             ".checks." not in module.partition("lessons")[2]
             and module.startswith("course_utils.")
             and name not in COMMON
+            and module not in rooms
         ):
             found[name].add(module)
     return found

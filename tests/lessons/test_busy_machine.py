@@ -6,11 +6,13 @@ The times are made up: calm ones, from which a finding follows, and wild ones, f
 import ast
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from course_utils.lessons.allreduce import sentences as allreduce
 from course_utils.lessons.data_parallel import sentences as data_parallel
+from course_utils.lessons.failures import sentences as failures
 from course_utils.lessons.gpu_nodes import sentences as gpu_nodes
 from course_utils.lessons.gpu_nodes.ladder import Climb
 from course_utils.lessons.gpu_nodes.transformer_step import NetworkRates
@@ -28,7 +30,7 @@ from course_utils.lessons.profiling import sentences as profiling
 from course_utils.lessons.profiling.feeding import Fed
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.strategy_search import sentences as strategy_search
-from course_utils.measuring import BUSY, Compared, Measured
+from course_utils.measuring import BUSY, Compared, Measured, is_busy
 from course_utils.syllabus import ROOT
 
 CALM, WILD = (1.0, 1.02, 0.98, 1.0, 1.01), (0.2, 3.0, 0.9, 0.4, 2.2)
@@ -135,6 +137,7 @@ TEXTS: dict[str, Text] = {
     "13 compiling": lambda s: gpu_nodes.compiling_text(1.0, {"float32": s, "compiled": s}, "float32", "compiled"),
     "14 overlap": lambda s: profiling.overlap_text(profile(CALM), profile(s), "buckets"),
     "14 feeding": lambda s: profiling.fed_text(fed(s)),
+    "18 stall": lambda s: failures.stall_text(SimpleNamespace(stall=1.0), SimpleNamespace(stall=9.0), is_busy([s])),
     "17 exposed": lambda s: long_texts.exposed_text({"ring": s, "in turn": [4 * v for v in s], "alone": s}, *TOLD),
 }
 TOLD = "ring", "in turn", "alone"
@@ -177,6 +180,7 @@ TIMED = {
     "13_gpu_nodes_part_2": {"links"},
     "14_profiling_further": {"gpu_fed"},
     "16_experts": {"experts_crowd"},
+    "18_failures_further": {"least_waiting"},
 }
 """What pages measure by the clock: nothing of it is judged on a busy machine.
 

@@ -34,6 +34,7 @@ PICTURES = {
     "15_read_the_manual": ("15_unlike", "15_shares", "15_naive"),
     "16_experts": ("16_there_and_back", "16_crowd", "16_balance"),
     "17_long_texts": ("17_memory", "17_ring_blocks", "17_zigzag"),
+    "18_failures": ("18_goodput", "18_going_on", "18_pieces"),
 }
 """The pictures of a deck that tell most of its lesson."""
 PAGES = 2

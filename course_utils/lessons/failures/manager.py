@@ -1,0 +1,131 @@
+"""The manager: what a replica needs to meet the others. It reports to the lighthouse and makes the process groups."""
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from course_utils.tcp_store import tcp_store
+
+
+@dataclass
+class Quorum:
+    """The members of the next step, as ranks of the process group that they have met in.
+
+    Attributes:
+        members: the replicas that take part, in ascending order; the first has rank 0.
+        heals: the rank of each newcomer → the rank of its peer.
+    """
+
+    members: list[int]
+    heals: dict[int, int]
+
+
+@dataclass
+class Manager:
+    """Stands between a replica's training loop and the lighthouse.
+
+    Attributes:
+        replica: its number.
+        process: number of the process; a replica that was started again has a new one.
+        steps: after so many it ends.
+        dies_at: kill it in the step after so many; -1 for never.
+        save_every: steps between two checkpoints; 0 for none.
+        folder: of the checkpoints.
+        port: of the lighthouse.
+        timeout: seconds, for a message of another replica, and for the lighthouse's answer.
+    """
+
+    replica: int
+    process: int
+    steps: int
+    dies_at: int
+    save_every: int
+    folder: Path
+    port: int
+    timeout: float
+    _store: Any = None
+    _reports: int = 0
+    _group: int = 0
+    _failed: bool = False
+    _loss: float | None = None
+
+    @classmethod
+    def from_command_line(cls, arguments: Sequence[str] = ()) -> "Manager":
+        """Return the manager that the program's only argument describes, connected to the lighthouse.
+
+        From now on this process ends when the one that started it does.
+        """
+        given = json.loads((arguments or sys.argv[1:])[0])
+        manager = cls(**{**given, "folder": Path(given["folder"])})
+        threading.Thread(target=end_with_the_pipe, daemon=True).start()
+        waiting = timedelta(seconds=manager.timeout)
+        manager._store = tcp_store("127.0.0.1", manager.port, 1, waiting, serve=False)
+        return manager
+
+    def next_quorum(self, step: int) -> Quorum:
+        """Report how many steps this replica's state includes, and wait for the lighthouse's answer.
+
+        If others take part than before, or the last step has failed, all of them meet in a new process group.
+        """
+        answer = json.loads(self._ask(step))
+        members = answer["members"]
+        if answer["group"] != self._group:
+            self.leave()
+            self._group = answer["group"]
+            dist.init_process_group(
+                "gloo",
+                store=dist.PrefixStore(f"group/{self._group}", self._store),
+                rank=members.index(self.replica),
+                world_size=len(members),
+                timeout=timedelta(seconds=self.timeout),
+            )
+        heals = {members.index(newcomer): members.index(peer) for newcomer, peer in answer["heals"]}
+        return Quorum(members, heals)
+
+    def _ask(self, step: int) -> bytes:
+        number = self._report(step, finished=False)
+        return self._store.get(f"quorum/{self.process}/{number}")
+
+    def _report(self, step: int, finished: bool) -> int:
+        number, self._reports = self._reports, self._reports + 1
+        report = {"step": step, "failed": self._failed, "finished": finished, "loss": self._loss}
+        self._store.set(f"report/{self.process}/{number}", json.dumps(report))
+        self._failed, self._loss = False, None
+        return number
+
+    def completed(self, state: torch.Tensor, loss: float) -> None:
+        """Note a step that this replica has completed; its next report mentions it."""
+        self._store.set(f"state/{self.process}/{self._reports}", state.numpy().tobytes())
+        self._loss = loss
+
+    def failed(self) -> None:
+        """Note that the step has failed: somebody is gone."""
+        self._failed = True
+        self.leave()
+
+    def leave(self) -> None:
+        """Leave the process group, if there is one. Whoever still waits for this replica there gets an error."""
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        self._group = 0
+
+    def finish(self, step: int) -> None:
+        """Make the last report."""
+        self._report(step, finished=True)
+        self.leave()
+
+
+def end_with_the_pipe() -> None:
+    """End this process when its standard input is closed: the process that started it is gone, too."""
+    while os.read(0, 1):  # not sys.stdin, whose lock the interpreter wants at its end
+        pass
+    os._exit(1)

@@ -1,0 +1,560 @@
+# The lesson on failures of ranks. Percent format: edit this file, then run `make notebooks`.
+
+# %% [markdown]
+# # What if a rank dies?
+#
+# While Llama 3 405B was trained on 16,384 GPUs, its run was interrupted 466 times in 54 days. Only 47 of these
+# interruptions were planned, such as updates. The other 419 were unexpected, and the authors put 78% of them down to
+# broken hardware, or to hardware that they suspected (Grattafiori and others, 2024, section 3.3.4). That is one failure
+# every 186 minutes. If a single failure throws away a quarter of an hour of work by all the GPUs, it has destroyed the
+# work that one GPU does in almost half a year.
+#
+# In lesson 13 a dead process meant that *all* processes were started again from the last checkpoint. In this lesson you
+# first calculate what that costs. Then you kill one of four processes for good and let the other three go on, with the
+# loss of a single step. You will also save a checkpoint in pieces that any number of ranks can read, save while
+# training goes on, and find a rank that computes wrong numbers without any error.
+#
+# *50 minutes · builds on [lesson 11](11_hybrid_and_sharded.ipynb) and [lesson 13](13_gpu_nodes.ipynb) · 4 ranks*
+
+# %%
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import course_utils as course
+from course_utils.lessons.failures import pictures, sentences
+
+scratch = tempfile.TemporaryDirectory()
+folder = Path(scratch.name)
+
+# %% [markdown]
+# ## Starting everybody again gets more expensive with every GPU
+#
+# Suppose that each failure ends all processes. Three things then cost time. All numbers of this calculation other than
+# the rate of failures are assumptions of ours.
+#
+# - *Saving.* All GPUs wait $C$ seconds for each checkpoint. With an interval of $t$ seconds of work between two of
+#   them, this is a share of about $C/t$ of the time.
+# - *Repeating.* A failure comes at any moment of the interval, so on average half of it is lost. If $M$ is the mean
+#   time between failures, this is a share of about $t/2M$.
+# - *Starting.* A restart takes $R$ seconds, which is a share of $R/M$.
+#
+# A longer interval makes the first cost smaller and the second one larger. Their sum is smallest if both are equal,
+# which gives Young's interval $t = \sqrt{2\,C M}$, and a sum of $C/t + t/2M = \sqrt{2\,C/M}$.
+#
+# Let's put in the numbers of 16,384 GPUs. Here $M$ is 54 · 24 · 3,600 ÷ 419 = 11,135 s. If a checkpoint stops the
+# training for $C$ = 30 s, saving and repeating cost $\sqrt{2 \cdot 30 / 11{,}135}$ = 7.3% of the time. If a restart
+# takes $R$ = 300 s, starting costs 300 ÷ 11,135 = 2.7%. The share of the time that brings the training forward, the
+# goodput, is therefore about 90%. The report states more than 90%.
+#
+# **Predict.** Now take four times as many GPUs of the same kind, so failures are four times as frequent. What
+# percentage of the time do saving and repeating cost together, and what percentage does starting cost?
+
+# %%
+course.predict("four_times", saving_and_repeating=..., starting=...)  # percent
+
+# %%
+SAVE, RESTART, DAYS = 30, 300, 54 * 24 * 3600  # seconds
+
+
+def between_failures(gpus):
+    return DAYS / 419 * 16_384 / gpus
+
+
+M = between_failures(4 * 16_384)
+course.answer(
+    "four_times",
+    saving_and_repeating=100 * (2 * SAVE / M) ** 0.5,
+    starting=100 * RESTART / M,
+)
+
+# %% [markdown]
+# The first cost doubles, because it grows with the square root, and the second one becomes four times as large. Saving
+# faster helps only against the first one.
+#
+# The alternative is to let the others go on. In data parallelism, every replica of the model has the same weights, so
+# no knowledge is lost with a replica. A replica is a whole copy of the model, which may be divided among many GPUs. If
+# one of these GPUs fails, the others of the same replica can't compute either, so the replica is the unit that fails.
+# In the Llama run on 16,384 GPUs, one replica had 8 · 16 = 128 of them, divided by tensor and pipeline parallelism, and
+# there were 128 replicas (table 4 of the report).
+#
+# Suppose that a failure stops all the replicas for 20 s, in which they notice it, agree on who is left and repeat the
+# step. After that, 127 of the 128 replicas go on, and the broken one returns after 10 minutes. The next cell calculates
+# both ways for several sizes, with Daly's more exact formula for the first way (lesson 13), and simulates both with
+# failures drawn at random:
+
+# %% tags=["figure:18_goodput"]
+from course_utils.lessons.gpu_nodes import best_interval, goodput, simulated_goodput
+from course_utils.words import percent
+
+STALL, REPAIR, GPUS_OF_A_REPLICA = 20, 600, 128  # seconds, seconds, GPUs
+
+
+def restart_all(gpus):
+    M = between_failures(gpus)
+    return goodput(best_interval(SAVE, M / 3600, 1), SAVE, M, RESTART)
+
+
+def simulated_restarts(gpus, seed):
+    M = between_failures(gpus)
+    return simulated_goodput(
+        best_interval(SAVE, M / 3600, 1), SAVE, M, RESTART, seed=seed
+    )
+
+
+def go_on(gpus):
+    replicas = gpus / GPUS_OF_A_REPLICA
+    return 1 - (STALL + REPAIR / replicas) / between_failures(gpus)
+
+
+def simulated_going_on(gpus, seed):
+    rng = np.random.default_rng(seed)
+    time = lost = 0.0
+    while time < DAYS:
+        time += rng.exponential(between_failures(gpus))  # until the next failure
+        lost += STALL + REPAIR / (gpus / GPUS_OF_A_REPLICA)  # of the time of all GPUs
+    return 1 - lost / time
+
+
+sizes = [4_096, 8_192, 16_384, 32_768, 65_536]
+on_paper = {
+    "restart all": [restart_all(gpus) for gpus in sizes],
+    "go on": [go_on(gpus) for gpus in sizes],
+}
+simulated = {
+    "restart all": [
+        [simulated_restarts(gpus, seed) for seed in range(3)] for gpus in sizes
+    ],
+    "go on": [[simulated_going_on(gpus, seed) for seed in range(3)] for gpus in sizes],
+}
+course.draw.over_numbers(
+    sizes,
+    simulated,
+    sentences.goodput_text(sizes, on_paper),
+    across="GPUs",
+    up="goodput",
+    unit=percent,
+    predicted=on_paper,
+    limits=(0.6, 1),
+    dots="simulated",
+)
+
+# %% [markdown]
+# Going on is only better as long as its stall is short. A restart of everybody costs 300 s, plus half an interval. With
+# 16,384 GPUs the interval is $\sqrt{2 \cdot 30 \cdot 11{,}135}$ = 817 s, so a failure costs 300 + 409 = 709 s. A system
+# that needs longer than this to agree on who is left has gained nothing.
+#
+# ## The others go on without the dead one
+#
+# How can three replicas go on after the fourth has died? With a plain all-reduce they can't, because its process group
+# has four members, and it needs all of them. So the replicas need an answer to one question before *every* step: who
+# takes part? The answer is called a **quorum**. A server, which PyTorch's library
+# [torchft](https://github.com/meta-pytorch/torchft) calls the **lighthouse**, gives it in three rules:
+#
+# - A replica takes part if it has reported recently. Its report contains how many steps its state includes.
+# - If fewer than `min_replicas` are alive, no step is taken.
+# - Whoever has fewer steps than the others is a newcomer. To **heal** it, a living peer sends it the state before the
+#   step begins. If there are several such peers, the newcomers are dealt to them in turn.
+#
+# Here is an example. It is second 100, and reports count for 5 seconds. Replica 1 is silent, because its last report is
+# from second 90. Replica 3 has just been started again, so its state includes no step:
+
+# %% tags=["nbval-check-output"]
+from course_utils.lessons.failures import StepReport, quorum
+
+reports = [
+    StepReport(replica=0, step=41, at=99.5),
+    StepReport(replica=1, step=40, at=90.0),
+    StepReport(replica=2, step=41, at=99.6),
+    StepReport(replica=3, step=0, at=98.0),
+]
+for min_replicas in (2, 4):
+    members, heals = quorum(reports, now=100.0, timeout=5.0, min_replicas=min_replicas)
+    print(f"at least {min_replicas} replicas: members {members}, healed from: {heals}")
+
+# %% [markdown]
+# With at least two replicas, 0, 2 and 3 take part, and replica 3 is healed from replica 0. If we insist on four, there
+# is no quorum, and everybody waits.
+#
+# Now the program that each replica runs. It trains a small network on the handwritten digits with Adam. `state` has
+# three rows, which are the weights and Adam's two averages, all in float64. Read the loop from top to bottom. The
+# `manager` reports to the lighthouse, waits for the quorum and, if the members have changed, makes a new process group
+# of exactly these members:
+
+# %%
+# %%writefile {folder}/replica.py
+import os
+import signal
+import time
+
+import torch.distributed as dist
+
+from course_utils.lessons.failures import Manager, gradient_and_loss, heal
+from course_utils.lessons.failures import load_state, save_state, update
+
+manager = Manager.from_command_line()
+state, step = load_state(manager.folder)  # a new one if there is no checkpoint
+while step < manager.steps:
+    quorum = manager.next_quorum(step)  # who takes part?
+    try:
+        step = heal(state, step, quorum.heals)  # sends nothing if no one is new
+        total = gradient_and_loss(state, step, manager.replica)
+        time.sleep(0.05)  # a larger model would compute for longer
+        if step == manager.dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)  # in the middle of a step
+        dist.all_reduce(total)
+    except RuntimeError:  # from gloo: a member is gone
+        manager.failed()
+        continue  # the same step again, with a new quorum
+    mean = total / len(quorum.members)
+    update(state, mean[:-1], step)
+    step += 1
+    manager.completed(state, loss=mean[-1].item())
+    if manager.save_every and step % manager.save_every == 0 and dist.get_rank() == 0:
+        save_state(manager.folder, state, step)
+manager.finish(step)
+
+# %% [markdown]
+# Four details make this work.
+#
+# - **The gradient is averaged over those who are there.** `total` is divided by the number of members, and not by four.
+#   Each replica takes 32 images in a step, so with three replicas a step has 96 images instead of 128.
+# - **Gloo reports a dead member at once**, because the operating system closes the connections of a dead process. The
+#   survivors catch this error. On a link that is cut, only a timeout helps, and it is the same for NCCL's usual errors.
+# - **A new process group has new addresses.** The members exchange them through the lighthouse's store, a TCPStore of
+#   PyTorch. Each group uses a prefix of its own for its keys, so that no one finds the address of a dead process.
+# - **A step counts if the state says so.** Perhaps a member completes a step in which others fail. Then it is ahead by
+#   one step at the next quorum, and the others are healed from it.
+#
+# `run_replicas` starts four processes with this program, and plays the lighthouse. `dies={2: 17}` means that replica 2
+# kills itself with SIGKILL in the step after 17 steps, when it has computed its gradient and not yet sent it. It is
+# started again at once, but may take part only after 20 steps (`joins`). The others wait for it there, which they would
+# not do in practice. This way the run has the same steps on every computer. We also run the program in the way of
+# lesson 13. In this second run there is a checkpoint every six steps, and if one process dies, all are ended and
+# started again. As with torchrun, the store listens without a password on the address 127.0.0.1 while a run lasts, so
+# don't run this page on a computer that you share with people you don't trust.
+#
+# How many steps are lost? Count those that were begun in vain, and those that have to be done again. If there were a
+# checkpoint every 10 steps and a replica died after 14, a restart would repeat steps 11 to 14. Together with the step
+# that was under way, it would lose 5 steps.
+#
+# **Predict.** Replica 2 dies after 17 steps. How many steps are lost if the others go on? And how many if all are
+# started again, with a checkpoint every six steps?
+
+# %%
+course.predict("lost_steps", going_on=..., restarting=...)
+
+# %% tags=["figure:18_going_on"]
+from course_utils.lessons.failures import run_replicas
+
+going_on = run_replicas(folder / "replica.py", steps=24, dies={2: 17}, joins={2: 20})
+pictures.attempts(going_on)
+
+# %% [markdown]
+# The three survivors repeat step 18 without replica 2, and go on. In step 21 the new replica 2 takes part. Before this
+# step, its peer has sent it the weights *and* Adam's averages, in a single message.
+#
+# Is the result right? Three replicas out of four can't have the same loss as four. But they must have exactly the loss
+# of a run in which replica 2 was never there from step 18 on. The next cell trains in one process with the same images
+# for each step, and compares the state and the loss of each replica after *every* step. Then it does the restart:
+
+# %% tags=["figure:18_restart"]
+from course_utils.lessons.failures import beside_one_process, steps_compared
+
+gap = beside_one_process(going_on)
+print(f"{len(steps_compared(going_on))} states compared, at most {gap:.0e} apart")
+assert gap <= 1e-12
+assert len(steps_compared(going_on)) == 4 * 24 - 3  # replica 2 misses steps 18 to 20
+
+restarted = run_replicas(
+    folder / "replica.py",
+    24,
+    dies={2: 17},
+    min_replicas=4,
+    restart_all=True,
+    save_every=6,
+)
+assert beside_one_process(restarted) <= 1e-12
+course.measured(
+    "lost_steps", going_on=going_on.lost_steps, restarting=restarted.lost_steps
+)
+pictures.attempts(restarted, "All start again")
+
+# %% [markdown]
+# Both runs end correctly, and they differ in what they have lost. A restart also takes time, because four processes
+# have to start, import PyTorch and find one another. We measure from the end of step 17 to the end of step 18:
+
+# %%
+from course_utils.measuring import is_busy
+
+busy = is_busy([going_on.step_seconds, restarted.step_seconds])
+print(sentences.stall_text(going_on, restarted, busy))
+
+# %% [markdown]
+# torchft does the same for real training runs. Each replica group has a manager, all managers ask one lighthouse for a
+# quorum in every step, and `min_replicas` is an argument of the manager. When the quorum changes, the process group is
+# set up again under a new prefix. A newcomer fetches the state from a healthy replica that is in the middle of its
+# training, which is called **live recovery**. Its users have asked what a quorum is ([issue
+# 163](https://github.com/meta-pytorch/torchft/issues/163)), which you could now explain to them. They have also
+# reported a recovery that was slow ([issue 329](https://github.com/meta-pytorch/torchft/issues/329)). With the
+# calculation above you know what to compare it with, which is the restart that it replaces.
+#
+# ## A checkpoint in pieces fits any number of ranks
+#
+# Going on doesn't make checkpoints superfluous, because a power failure ends all replicas at once. And if each rank has
+# only a part of the state, as with ZeRO or FSDP (lesson 11), no rank can write a checkpoint alone. So each rank writes
+# its own piece into a file of its own. After a failure there may be fewer ranks than before. The pieces then no longer
+# match, and each rank must find out which parts of which files it needs.
+#
+# Let the whole state be a vector of 3,600 numbers, of which each rank has an equal part. Four ranks write 900 numbers
+# each, so file 1 holds numbers 900 to 1,799, for example. Now two ranks load it. Rank 0 needs numbers 0 to 1,799, which
+# are all of files 0 and 1. That makes two reads, and two more for rank 1.
+#
+# **Predict.** Three ranks load the same files, 1,200 numbers each. How many reads do they need in all, if each rank
+# reads nothing but its own numbers? And how many of rank 1's numbers are in file 1?
+
+# %%
+course.predict("resharded", reads=..., rank_1_from_file_1=...)
+
+
+# %%
+from course_utils.lessons.allreduce import block_bounds
+from course_utils.lessons.failures import load_piece, save_piece, write_table
+
+NUMBERS = 3600
+ranks = course.start(4)
+ranks.load_torch()
+
+
+def own_numbers(comm):
+    bounds = block_bounds(NUMBERS, comm.size)
+    return bounds[comm.rank], bounds[comm.rank + 1]
+
+
+def save(comm):
+    begin, end = own_numbers(comm)
+    piece = np.arange(begin, end, dtype=float)  # number i has the value i
+    save_piece(folder, comm.rank, piece)
+    saved = comm.gather((begin, end))  # also waits until all have written
+    if comm.rank == 0:
+        write_table(folder, saved)  # last, so without it nothing is complete
+    return len(piece), saved
+
+
+def load(comm):
+    begin, end = own_numbers(comm)
+    piece, reads = load_piece(folder, begin, end)
+    assert np.array_equal(piece, np.arange(begin, end))
+    return len(piece), reads
+
+
+# %% [markdown]
+# No rank ever makes a vector of 3,600 numbers. `load_piece` opens only the files that it needs, and reads only the
+# numbers that it wants. Which these are, it learns from `reshard`, which you write in the exercises:
+
+# %% tags=["figure:18_pieces"]
+results = ranks.run(save).results
+saved = results[0][1]
+loaded = {}
+for size in (3, 2):
+    found = ranks.run(load, ranks=size).results
+    held = [length for length, reads in found]
+    assert max(held) < NUMBERS and sum(held) == NUMBERS  # no rank holds it all
+    print(sentences.reads_text(held, NUMBERS))
+    loaded[f"loaded by {size}"] = [reads for length, reads in found]
+
+by_three = loaded["loaded by 3"]
+course.measured(
+    "resharded",
+    reads=sum(map(len, by_three)),
+    rank_1_from_file_1=sum(
+        last - first for file, first, last in by_three[1] if file == 1
+    ),
+)
+by_two = loaded["loaded by 2"]
+title = f"Three ranks need {sum(map(len, by_three))} reads of {len(saved)} files, "
+title += f"and two ranks need {sum(map(len, by_two))}"
+pictures.pieces(saved, loaded, title)
+
+# %% [markdown]
+# PyTorch does this with `torch.distributed.checkpoint`, which you met in lesson 11. There, the table of all pieces is
+# the file `.metadata`, and a piece is described by a `DTensor`, which knows its part of the whole tensor. We let four
+# ranks save the same vector, and three and two ranks load it:
+
+# %%
+from course_utils.lessons.failures import load_with_torch, save_with_torch
+
+shares = [np.arange(begin, end, dtype=float) for begin, end in saved]
+path = str(folder / "with_torch")
+ranks.run(save_with_torch, path, course.per_rank(shares), backend="gloo")
+for size in (3, 2):
+    parts = ranks.run(load_with_torch, path, NUMBERS, ranks=size, backend="gloo").results
+    assert np.array_equal(np.concatenate(parts), np.arange(NUMBERS))
+    print(f"by {size} ranks:", [f"{part[0]:g} to {part[-1]:g}" for part in parts])
+print(sorted(file.name for file in Path(path).iterdir()))
+
+# %% [markdown]
+# ## Save while the training goes on
+#
+# The cost of saving is the time $C$ that all ranks wait. It becomes much shorter if they wait only until their state is
+# *copied* in memory. The training then goes on, and a thread (lesson 3) writes the copy to the disk. This is
+# `save_async` in the exercises.
+#
+# Two mistakes are easy to make. If the thread writes the state itself and not a copy, the training changes the numbers
+# while they are being written. And if it writes over the previous checkpoint, there is no complete checkpoint at all
+# until it has finished. So it writes to a file with a different name, and renames this file at the end.
+#
+# In the next cell, a training saves after 10 steps and again after 20. The disk is so slow that the second save has not
+# been completed after 25 steps, and this is when the machine dies. For example, if it had died after 15 steps, it would
+# have resumed after step 10, and 5 steps would have been lost.
+#
+# **Predict.** It dies after 25 steps, while the checkpoint of step 20 is still being written. After which step does the
+# training resume, and how many steps are lost?
+
+# %%
+course.predict("died_while_saving", resumes_after=..., lost=...)
+
+# %% tags=["nbval-check-output"]
+from course_utils.lessons.failures import save_async, write_array
+
+file = folder / "training.npy"
+disk_is_free = threading.Event()
+
+
+def write_at_once(path, array):
+    write_array(path, array)
+
+
+def write_slowly(path, array):
+    disk_is_free.wait()
+    write_array(path, array)
+
+
+state = np.zeros(1000)
+for step in range(1, 26):
+    state += 1  # a step of training: each number counts the steps
+    if step == 10:
+        save_async(file, state, write_at_once).result()  # waits for the disk
+    if step == 20:
+        saving = save_async(file, state, write_slowly)  # returns at once
+
+on_disk = np.load(file)  # what a machine that dies now leaves behind
+disk_is_free.set()
+saving.result()
+print("after 25 steps, the disk holds a state of step", set(on_disk))
+print("when the disk has finished, it holds one of step", set(np.load(file)))
+
+# %%
+course.measured("died_while_saving", resumes_after=on_disk[0], lost=25 - on_disk[0])
+
+# %% [markdown]
+# The checkpoint of step 20 contains the state of step 20, although the state had changed five times by the time it was
+# written. But until it is complete it is worth nothing. So for a run that saves in the background, a failure costs up
+# to one interval plus the time of writing. Don't start the next save before the previous one has finished, and don't
+# end the program before `result()` has returned.
+#
+# ## A bit flips, and nothing crashes
+#
+# A dead process is at least easy to notice. A processor or a memory chip can also compute or store a wrong number and
+# carry on, which is called **silent data corruption**. Of the 419 interruptions, six were put down to it (table 5 of
+# the report). A float64 number has 64 bits, which are one for the sign, 11 for the exponent and 52 for the fraction. We
+# train our network for 20 steps, flip one bit of one weight, and calculate the loss of a batch. We do this for each of
+# the 64 bits:
+
+# %% tags=["figure:18_flips"]
+from course_utils.lessons.failures import loss_after_flips
+
+loss, flipped = loss_after_flips(steps=20, index=444)
+pictures.flipped_bits(loss, flipped)
+
+# %% [markdown]
+# Most flips can't be found by looking at the loss. Can a replica that has computed something wrong be found at all? In
+# data parallelism there is a simple test, because all replicas start with equal weights and take equal steps. So their
+# weights must be equal, *bit by bit*. Comparing all weights would mean sending all of them. A **checksum** is enough.
+# It is a number of a few bytes that is calculated from all the bits, and which is practically certain to be different
+# if any of the bits is. All ranks exchange their checksums, and whoever differs from the majority is the one with the
+# error.
+#
+# Let's think about what a flip does to the others. In step 5, a bit of rank 2's weights flips. Its next gradient is
+# calculated with a wrong weight, so it is wrong. The all-reduce adds it to the other three and gives the same sum to
+# all ranks, so all ranks make the same wrong update.
+#
+# **Predict.** After 10 steps, how many of the four ranks have weights that differ from those of the majority? And how
+# many have weights that differ from those of a run without a flip?
+
+# %%
+course.predict("flip", from_the_majority=..., from_an_undisturbed_run=...)
+
+
+# %%
+from course_utils.lessons.failures import find_the_liar, flip_bit
+from course_utils.lessons.failures import gradient_and_loss, new_state, update
+
+
+def train_with_flip(comm, steps, flips_at):
+    state, found = new_state(), []
+    for step in range(steps):
+        if step == flips_at and comm.rank == 2:
+            flip_bit(state[0].numpy(), index=444, bit=40)
+        total = gradient_and_loss(state, step, comm.rank).numpy()
+        mean = comm.allreduce(total) / comm.size
+        update(state, torch.from_numpy(mean[:-1]), step)
+        found.append(find_the_liar(comm, state[0].numpy()))
+    return state[0].numpy(), found, mean[-1]
+
+
+undisturbed = ranks.run(train_with_flip, 10, flips_at=None).results
+disturbed = ranks.run(train_with_flip, 10, flips_at=5).results
+for step, liars in enumerate(disturbed[0][1], start=1):
+    print(f"step {step}: ranks that differ from the majority: {liars}")
+print(f"loss {disturbed[0][2]:.9f}, and {undisturbed[0][2]:.9f} without the flip")
+assert disturbed[0][1] == 5 * [[]] + 5 * [[2]] and undisturbed[0][1] == 10 * [[]]
+differ = [
+    not np.array_equal(now, before)
+    for (now, _, _), (before, _, _) in zip(disturbed, undisturbed)
+]
+course.measured(
+    "flip",
+    from_the_majority=len(disturbed[0][1][-1]),
+    from_an_undisturbed_run=sum(differ),
+)
+
+# %% [markdown]
+# The checksums find rank 2 after the first step with the flip. But by then its wrong gradient has already reached all
+# the others. So it isn't enough to heal rank 2 from a peer, and the ranks have to go back to the last state in which
+# all checksums agreed. The more often you compare, the less you have to repeat.
+#
+# The test has limits. It needs replicas, and more than half of them must be right: with two, you learn only that one of
+# them is wrong. It also needs computations that give the same bits everywhere, so on GPUs the kernels have to be
+# deterministic. And it can't find an error in a gradient *before* the all-reduce, because that reaches all ranks
+# equally. [Further](18_failures_further.ipynb) tests for this one by computing the same batch twice, and finds a rank
+# that is slow instead of dead.
+
+# %%
+ranks.stop()
+
+# %% [markdown]
+# ## What you take with you
+#
+# If every failure ends all processes, the cost per failure hardly changes, but failures become more frequent with every
+# GPU. Replicas can go on without a dead one if they agree on who takes part before each step. The gradient is averaged
+# over those who are there, a newcomer is healed from a peer, and a failure costs one step. Checkpoints are still
+# needed. Written in pieces, they fit any number of ranks, and written in the background, they hardly stop the training,
+# but only a complete checkpoint counts. Errors that crash nothing can be found by comparing what must be equal.
+#
+# In the [exercises](../exercises/18_failures.ipynb) you write the quorum, the healing, the reads of a checkpoint in
+# pieces, the save in the background, and the search for the rank with wrong weights.
+#
+# **To read**
+#
+# - Grattafiori and others, 2024, [*The Llama 3 Herd of Models*](https://arxiv.org/abs/2407.21783): section 3.3.4 lists
+#   what failed in 54 days.
+# - Young, 1974, [*A first order approximation to the optimum checkpoint
+#   interval*](https://doi.org/10.1145/361147.361115): two pages, with the square root.
+# - Daly, 2006, [*A higher order estimate of the optimum checkpoint interval for restart
+#   dumps*](https://doi.org/10.1016/j.future.2004.11.016): also for failures during a restart.
+# - [torchft](https://github.com/meta-pytorch/torchft): the library that lets replicas go on, with its lighthouse and
+#   managers.

@@ -1,0 +1,1 @@
+"""How deck 18 is drafted: all its pictures are the page's."""
