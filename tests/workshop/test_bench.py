@@ -25,6 +25,7 @@ from workshop.bench import (
     overlap,
     pipeline,
     profiling,
+    recovery,
     sharded,
     strategy,
     strategy_search,
@@ -126,11 +127,17 @@ def test_parts_of_the_course_are_chosen_by_exercise_or_lesson() -> None:
         chosen(["tree_broadcats"])
 
 
-@pytest.mark.parametrize("bench", [context, experts, memory, pipeline, profiling, sharded, strategy])
+@pytest.mark.parametrize("bench", [context, experts, memory, pipeline, profiling, recovery, sharded, strategy])
 def test_every_bench_rejects_parts_that_it_has_not(bench) -> None:
     name = bench.__name__.rpartition(".")[2]
     with pytest.raises(CourseError, match=f"The bench {name} has no part 'weather'"):
         bench.run(1, ["weather"])
+
+
+def test_a_killed_replica_costs_a_step_and_a_restart_of_all_more() -> None:
+    rows = {row.metric: row for row in recovery.run(1, ["lost"])}
+    assert [rows[f"{name}: steps lost"].value for name in recovery.LOST] == [1, 4]
+    assert all(row.ok for row in rows.values())
 
 
 def test_a_part_of_a_bench_that_there_is_not_is_rejected() -> None:
