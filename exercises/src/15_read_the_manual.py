@@ -6,7 +6,7 @@
 # In the first exercise you read five manuals closely enough to calculate what their settings mean. The second one is
 # the capstone of this course. You train a network on four nodes with slow links, within a budget, and you may use
 # everything that you have learned. The exercises belong to [lesson 15](../notebooks/15_read_the_manual.ipynb). The
-# capstone brings together what lessons 1 to 8 taught, so you can do it before or after lessons 16 and 17.
+# capstone brings together what lessons 1 to 8 taught, so you can do it before or after lessons 16 to 18.
 
 # %%
 from collections.abc import Mapping

@@ -4,8 +4,8 @@
 # Suppose you want to train a modern language model. Take [Olmo 3 32B](https://huggingface.co/allenai/Olmo-3-1125-32B),
 # which anyone can download. It has just over 32 billion **parameters**, the numbers that training adjusts. During
 # training, each of them usually takes up 16 bytes of memory: 2 for the parameter itself, 2 for its gradient, and 12 for
-# the optimizer. That makes 16 × 32 billion bytes, or 512 GB. But the GPUs it was trained on, NVIDIA H100s, have only
-# 80 GB each.
+# the optimizer. That makes 16 × 32 billion bytes, or 512 GB. But the GPUs it was trained on, NVIDIA H100s, have only 80
+# GB each.
 #
 # Time is an even bigger problem. Olmo 3 32B was trained on 5.5 trillion **tokens**, which are words or pieces of words.
 # Each token costs about six operations per parameter, two on the way through the network and four on the way back, so
@@ -389,8 +389,8 @@ ranks.stop()
 #
 # ![Map of the course, which lesson builds on which. One machine: 1 on 0, 2 on 1, 3 on 2. Messages: 4 on 0, 5 on 4. Data
 # parallelism: 6 on 2 and 5, 7 on 6, 8 on 6. Model and pipeline parallelism: 9 on 6, 10 on 9, 17 on 9. Mixtures: 11 on 7
-# and 10, 12 on 11, 16 on 11. At work: 13 on 7, 14 on 3 and 7. All of it: 15 on 8, 12, 13 and 14. Lessons 16 and 17 may
-# be read before or after 15, which ends with the capstone.](../docs/map.png)
+# and 10, 12 on 11, 16 on 11. At work: 13 on 7, 14 on 3 and 7, 18 on 11 and 13. All of it: 15 on 8, 12, 13 and 14.
+# Lessons 16, 17 and 18 may be read before or after 15, which ends with the capstone.](../docs/map.png)
 #
 # If you're not sure where to go, take the lessons in order. If you'd rather see processes talk first, start with
 # [lesson 4](04_messages.ipynb) and [lesson 5](05_allreduce.ipynb). Then come back to lessons [1](01_sgd.ipynb) and

@@ -523,7 +523,8 @@ ranks.stop()
 # the ranks add up their gradients of the parameters.
 #
 # In the [exercises](../exercises/17_long_texts.ipynb) you write the merge, the blocks, the ring and the zig-zag
-# yourself, and calculate the longest text that fits. This is the last lesson.
+# yourself, and calculate the longest text that fits. [Lesson 18](18_failures.ipynb) asks what happens if a rank dies in
+# the middle of such a run.
 #
 # **To read**
 #
