@@ -96,13 +96,11 @@ class TransformerTrainer:
 SLICE = TransformerWork("4 layers of Llama 3 8B", slice_of("Llama 3 8B", 4, vocabulary=32000), 4, 4096)
 """What was recorded on an H200, with a smaller vocabulary, so that the layers and not the ends fill it: about 30 GB."""
 NARROWER = TransformerWork("4 layers of Llama 2 7B", slice_of("Llama 2 7B", 4), 2, 2048)
-NARROWEST = TransformerWork(
-    "4 layers, 2,048 wide", slice_of("Llama 2 7B", 4, width=2048, hidden=5632, heads=16), 2, 1024
-)
+NARROWEST = TransformerWork("4 narrow layers", slice_of("Llama 2 7B", 4, width=2048, hidden=5632, heads=16), 2, 1024)
 BY_MEMORY = {40e9: SLICE, 24e9: NARROWER, 0.0: NARROWEST}
 """Bytes that a GPU's memory should have at least → a step that fits into it beside VGG-11's."""
 ON_PROCESSORS = TransformerWork(
-    "a transformer, 512 wide",
+    "a small transformer",
     slice_of("Llama 2 7B", 2, width=512, hidden=1536, heads=8, vocabulary=1000),
     texts=1,
     length=256,
