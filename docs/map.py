@@ -21,7 +21,7 @@ PLACES = {
     **{1: (0, 1), 2: (0, 2), 3: (0, 3), 4: (1, 1), 5: (1, 2)},
     **{6: (1, 3), 7: (1, 4), 8: (4, 4), 9: (2, 4), 10: (3, 5), 17: (3, 4)},
     **{11: (2, 6), 12: (3, 6), 13: (1, 5), 14: (0, 5), 15: (2, 8)},
-    **{16: (2, 7), 18: (0.5, 7)},
+    **{16: (2, 7), 18: (0.5, 7), 19: (2, 5)},
 }
 """Column and row of each lesson's box."""
 FAMILIES = {
@@ -29,14 +29,14 @@ FAMILIES = {
     "one machine": ((1, 2, 3), style.COLOURS["forward"]),
     "messages": ((4, 5), style.COLOURS["communication"]),
     "data parallelism": ((6, 7, 8), style.COLOURS["step"]),
-    "model and pipeline parallelism": ((9, 10, 17), style.COLOURS["backward"]),
+    "model and pipeline parallelism": ((9, 10, 17, 19), style.COLOURS["backward"]),
     "mixtures": ((11, 12, 16), "#8F6BB8"),
     "at work": ((13, 14, 18), style.STUCK),
 }
 """Lessons of a kind, and their colour."""
 ALL_OF_IT = LESSONS[15]
 """The lesson in which all of it comes together, whose box is wide."""
-EITHER_WAY = ((16, ALL_OF_IT.number), (17, ALL_OF_IT.number), (18, ALL_OF_IT.number))
+EITHER_WAY = ((16, ALL_OF_IT.number), (17, ALL_OF_IT.number), (18, ALL_OF_IT.number), (19, ALL_OF_IT.number))
 """Lessons that may be read before or after that lesson: their arrows are dashed."""
 AFTER_ALL = "Your own training runs"
 """What the course leads to: the words in the last box."""
@@ -85,11 +85,31 @@ def path_beside(before: Lesson, after: Lesson) -> list[Point]:
     return [(right, (top + bottom) / 2), (between, (top + bottom) / 2), (between, box_of(after)[1])]
 
 
+def path_round(before: Lesson, after: Lesson) -> list[Point]:
+    """Return the corners of an arrow that goes down on the left of the box above its end, and then into its end."""
+    left, _, right, bottom = box_of(before)
+    into = box_of(after)
+    x, between, gap = (left + right) / 2, into[0] - (ROOM[0] - BOX[0]) * 0.3, ROOM[1] - BOX[1]
+    first, second, to = bottom + gap * 0.45, into[1] - gap * 0.55, (into[0] + into[2]) / 2 - ASIDE
+    return [(x, bottom), (x, first), (between, first), (between, second), (to, second), (to, into[1])]
+
+
+def path_from_the_left(before: Lesson, after: Lesson) -> list[Point]:
+    """Return the corners of an arrow that goes down between two columns and enters a box on its left side."""
+    left, _, right, bottom = box_of(before)
+    into = box_of(after)
+    x, between, middle = (left + right) / 2, into[0] - (ROOM[0] - BOX[0]) * 0.7, (into[1] + into[3]) / 2
+    across = bottom + (ROOM[1] - BOX[1]) * 0.75
+    return [(x, bottom), (x, across), (between, across), (between, middle), (into[0], middle)]
+
+
 def arrows() -> dict[tuple[int, int], list[Point]]:
     """Every arrow's corners, by the numbers of its two lessons."""
     pairs = [(before, lesson.number) for lesson in LESSONS for before in lesson.builds_on] + [*EITHER_WAY]
     paths = {(before, after): path_of(LESSONS[before], LESSONS[after]) for before, after in pairs}
-    paths[EITHER_WAY[1]] = path_beside(*(LESSONS[number] for number in EITHER_WAY[1]))  # a lesson is below that box
+    for pair in (EITHER_WAY[1], EITHER_WAY[3]):  # a lesson is below these boxes
+        paths[pair] = path_beside(*(LESSONS[number] for number in pair))
+    paths[7, 11], paths[3, 19] = path_round(LESSONS[7], LESSONS[11]), path_from_the_left(LESSONS[3], LESSONS[19])
     return paths
 
 

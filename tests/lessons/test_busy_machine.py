@@ -18,6 +18,7 @@ from course_utils.lessons.gpu_nodes.ladder import Climb
 from course_utils.lessons.gpu_nodes.transformer_step import NetworkRates
 from course_utils.lessons.hardware import layer_costs, reading_speed, step_shares
 from course_utils.lessons.hardware import sentences as hardware
+from course_utils.lessons.inference import sentences as inference
 from course_utils.lessons.long_texts import sentences as long_texts
 from course_utils.lessons.overlap import sentences as overlap
 from course_utils.lessons.overlap.step_times import ALONE, StepTimes
@@ -138,6 +139,8 @@ TEXTS: dict[str, Text] = {
     "14 overlap": lambda s: profiling.overlap_text(profile(CALM), profile(s), "buckets"),
     "14 feeding": lambda s: profiling.fed_text(fed(s)),
     "18 stall": lambda s: failures.stall_text(SimpleNamespace(stall=1.0), SimpleNamespace(stall=9.0), is_busy([s])),
+    "19 reading": lambda s: inference.reading_text({1: Measured(s), 64: Measured(tuple(3 * v for v in s))}),
+    "19 step": lambda s: inference.step_text({"with": [9 * v for v in s], "without": s}, 8.0),
     "17 exposed": lambda s: long_texts.exposed_text({"ring": s, "in turn": [4 * v for v in s], "alone": s}, *TOLD),
 }
 TOLD = "ring", "in turn", "alone"

@@ -100,7 +100,7 @@ def test_the_website_takes_the_order_of_the_bars_and_leaves_out_pages_that_it_la
     found = order([page for page in PAGES if page.kind != "solution"])
     assert found["notebooks/05_allreduce"] == {"prev": "notebooks/04_messages", "next": "notebooks/06_data_parallel"}
     assert found["notebooks/00_first_steps"] == {"next": "notebooks/01_sgd"}
-    assert found["exercises/18_failures"] == {"prev": "notebooks/18_failures"}
+    assert found["exercises/19_inference"] == {"prev": "notebooks/19_inference"}
     alone = order([page for page in PAGES if page.lesson == "05_allreduce" and page.kind != "solution"])
     assert alone["notebooks/05_allreduce"] == {}
     assert alone["notebooks/05_allreduce_further"] == {"prev": "notebooks/05_allreduce"}

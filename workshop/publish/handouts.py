@@ -35,6 +35,7 @@ PICTURES = {
     "16_experts": ("16_there_and_back", "16_crowd", "16_balance"),
     "17_long_texts": ("17_memory", "17_ring_blocks", "17_zigzag"),
     "18_failures": ("18_goodput", "18_going_on", "18_pieces"),
+    "19_inference": ("19_alpha", "19_server", "19_queue"),
 }
 """The pictures of a deck that tell most of its lesson."""
 PAGES = 2
