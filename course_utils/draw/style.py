@@ -12,6 +12,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.legend import Legend
 from matplotlib.patches import Patch
 
 from course_utils.words import percent as percent  # with the units in words below, for all pictures
@@ -207,7 +208,8 @@ def draw_legend(ax: Axes, handles: dict[str, Patch], offset: float = 0.06) -> No
     rows = legend_rows(list(handles), width)
     for index, row in enumerate(rows):
         up = (len(rows) - 1 - index) * 0.2 + offset
-        legend = ax.legend(
+        legend = Legend(  # not ax.legend, which would draw the last row a second time
+            ax,
             [handles[label] for label in row],
             row,
             loc="lower left",
