@@ -6,7 +6,7 @@
 # On the first page, a replica was either alive or dead, and an error in its weights could be found by comparing. This
 # notebook is about three cases that are harder. A network that breaks in two halves can leave you with two training
 # runs instead of one, and a rule against it costs nothing. A wrong gradient makes the weights of *all* ranks wrong in
-# the same way. And a rank that is slow can cost more than a dead one, because nobody replaces it.
+# the same way. And a rank that is slow can cost more than a dead one, because it is not replaced.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook, and after
 # that you can run any section. If a section complains that its ranks were stopped, run the first code cell again.
@@ -58,7 +58,7 @@ print(f"after 10 steps apart, the weights differ by {100 * apart:.0f}%")
 assert halves == [[0, 1], [2, 3]] and apart > 0.01
 
 # %% [markdown]
-# When the network is whole again, both sides have made 20 steps. Nobody is behind, so nobody is healed, and the next
+# When the network is whole again, both sides have made 20 steps. No replica is behind, so none is healed, and the next
 # all-reduce averages gradients that belong to different weights. No error appears. The remedy is to choose
 # `min_replicas` so large that two halves can't both have as many.
 #
@@ -193,9 +193,9 @@ course.measured("least_waiting", busy=busy, answer=answer)
 #
 # Three replicas out of four have three quarters of the batch. For a short time this hardly matters, but for a long one
 # it does, because the gradient is noisier, and because the learning rate was chosen for the full batch (lesson 6).
-# torchft has two modes for this. With a *dynamic* world size, whoever is there takes part, as on our page. With *fixed
-# with spares*, there are a few replicas more than the batch needs, which compute along, and whose gradients count only
-# if somebody else is missing. The batch then stays the same, and you pay for the spares all the time.
+# torchft has two modes for this. With a *dynamic* world size, all replicas that are there take part, as on our page.
+# With *fixed with spares*, there are a few replicas more than the batch needs, which compute along, and whose gradients
+# count only if another replica is missing. The batch then stays the same, and you pay for the spares all the time.
 #
 # Which is cheaper? Take 128 replicas, and let a failure take out one of them for 10 minutes, every 186 minutes. On
 # average 10 ÷ 186 = 0.05 replicas are missing, which is 0.04% of 128. A single spare costs 1 ÷ 129 = 0.8%. So spares
@@ -208,6 +208,6 @@ ranks.stop()
 # **To read**
 #
 # - Chandra and Toueg, 1996, [*Unreliable failure detectors for reliable distributed
-#   systems*](https://doi.org/10.1145/226643.226647): why nobody can tell a slow process from a dead one for certain.
+#   systems*](https://doi.org/10.1145/226643.226647): why a slow process can't be told from a dead one for certain.
 # - Dixit and others, 2021, [*Silent Data Corruptions at Scale*](https://arxiv.org/abs/2102.11245): wrong results of
 #   processors in a large company's data centres.

@@ -23,8 +23,8 @@ def find_the_liar(comm: "MPI.Intracomm", weights: np.ndarray) -> list[int]:
         weights: this rank's, of any shape and dtype, the same on all ranks; not changed.
 
     Raises:
-        CourseError: on all ranks, if no checksum belongs to more than half of them, because then
-            nobody can tell who is right.
+        CourseError: on all ranks, if no checksum belongs to more than half of them, because then it
+            can't be known which are right.
     """
     # Python's hash() is no use here: it may differ from process to process.
     checksum = hashlib.sha256(weights.tobytes()).digest()

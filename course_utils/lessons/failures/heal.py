@@ -11,7 +11,7 @@ def heal(state: torch.Tensor, step: int, heals: Mapping[int, int]) -> int:
     includes.
 
     For each newcomer, one message travels from its peer: the state, with the number of steps
-    appended to it. Nobody else sends anything.
+    appended to it. No other rank sends anything.
 
     Args:
         state: of any shape, float64: weights and the optimizer's averages. A newcomer's is

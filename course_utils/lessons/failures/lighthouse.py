@@ -61,7 +61,7 @@ class Lighthouse:
 
     Attributes:
         store: the server's.
-        min_replicas: with fewer, nobody goes on.
+        min_replicas: with fewer, no step is taken.
         timeout: seconds.
         attempts, completed: what has happened so far.
         heard_at: when the last report arrived, in seconds.

@@ -108,12 +108,12 @@ class Manager:
         self._loss = loss
 
     def failed(self) -> None:
-        """Note that the step has failed: somebody is gone."""
+        """Note that the step has failed, because a member is gone."""
         self._failed = True
         self.leave()
 
     def leave(self) -> None:
-        """Leave the process group, if there is one. Whoever still waits for this replica there gets an error."""
+        """Leave the process group, if there is one. A member that still waits for this replica there gets an error."""
         if dist.is_initialized():
             dist.destroy_process_group()
         self._group = 0

@@ -32,7 +32,7 @@ def quorum(
 
     A replica takes part if its newest report, the one with the largest `at`, is at most `timeout`
     seconds old. Older reports of the same replica do not count at all. The newest state is the one
-    with the most steps among those that take part. Whoever has fewer steps is a newcomer, and is
+    with the most steps among those that take part. A replica with fewer steps is a newcomer, and is
     healed from a replica with the newest state. If there are several of these, the newcomers are
     dealt to them in turn, both in ascending order.
 

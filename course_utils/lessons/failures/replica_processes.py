@@ -101,7 +101,7 @@ def run_replicas(
         dies: replica → it kills itself in the step after so many steps; only the first process of this replica does.
         joins: replica → when it has died, start it again, and let it take part after so many steps. The others wait for
             it there, so that every run has the same steps.
-        min_replicas: with fewer, nobody goes on.
+        min_replicas: with fewer, no step is taken.
         restart_all: if one dies, end all and start them again, from the last checkpoint.
         save_every: steps between two checkpoints; 0 for none.
         timeout: seconds, for messages and for the lighthouse.

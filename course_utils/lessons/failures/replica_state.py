@@ -2,7 +2,7 @@
 
 The whole training state is one tensor (3, n): the n weights, and Adam's two averages for each of them. Which images
 belong to a step depends only on the number of the step, and which of them a replica takes only on its own number. So a
-step that is repeated has the same images again, whoever takes part.
+step that is repeated has the same images again.
 """
 
 from collections.abc import Iterable, Sequence

@@ -68,7 +68,7 @@ def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     yield case("just enough are alive", [(0, 8, 99.0), (1, 8, 90.0), (2, 7, 98.0)], 2, key="too-few")
     yield case("several reports, but too few replicas", [(0, 8, 99.0), (0, 9, 99.5)], 2, key="too-few")
     yield case("no report", [], key="too-few")
-    yield case("everybody is silent", [(0, 8, 9.0), (1, 8, 9.0)], key="too-few")
+    yield case("all are silent", [(0, 8, 9.0), (1, 8, 9.0)], key="too-few")
     yield case("all are at step 0", [(0, 0, 99.0), (1, 0, 98.5), (4, 0, 99.5)])
     for behind in (0, 1, 3, 5):
         yield drawn(8, behind)
