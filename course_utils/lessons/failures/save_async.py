@@ -6,11 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-Write = Callable[[Path, np.ndarray], None]
-"""Writes an array into a file and returns when all of it is on the disk."""
 
-
-def save_async(file: Path, state: np.ndarray, write: Write) -> "Future[None]":
+def save_async(file: Path, state: np.ndarray, write: Callable[[Path, np.ndarray], None]) -> "Future[None]":
     """Save a copy of the state in the background, and return before it is written.
 
     The caller may change `state` as soon as the function has returned. What is saved is the state
@@ -21,7 +18,7 @@ def save_async(file: Path, state: np.ndarray, write: Write) -> "Future[None]":
     Args:
         file: the checkpoint, which may exist already.
         state: an array of any shape and dtype.
-        write: `write(path, array)` writes an array into a file; it may take long.
+        write: `write(path, array)` writes an array into a file, and may take long.
 
     Returns:
         A future. Its `result()` waits until the checkpoint is complete, and raises the error if

@@ -10,7 +10,7 @@ import numpy as np
 from course_utils.checks.cases import one_after_another
 from course_utils.checks.exercise import Case, Exercise
 
-PATIENCE = 3.0
+PATIENCE = 2.0
 """Seconds after which a call is taken for one that waits for the disk. A right answer waits for nothing."""
 FULL = "the disk is full"
 
@@ -142,7 +142,6 @@ EXERCISE = Exercise(
         "`scratch.replace(file)`. Make the copy before it. `ThreadPoolExecutor(max_workers=1).submit(inner)` starts "
         "the thread and returns the future.",
     ),
-    limit=60.0,
     search_runs=40,
     praise=lambda outcome: "a copy, written in the background; the old checkpoint stays until the new one is complete",
 )
