@@ -4,8 +4,8 @@
 # # Exercises: why is DDP faster than my loop?
 #
 # In this notebook you write the parts of `DistributedDataParallel` that [lesson 7](../notebooks/07_overlap.ipynb) only
-# used: the function that fills buckets, and the hooks that send them during the backward pass. Three shorter exercises
-# follow. All five together take about an hour. The first two are enough to go on.
+# used: the function that fills buckets, and the hooks that send them during the backward pass. Four shorter exercises
+# follow. All six together take about an hour and a half. The first two are enough to go on.
 #
 # The check looks at more than the results. It records when every all-reduce starts, how many there are, and how many
 # bytes each rank sends.
@@ -18,12 +18,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, pad
 from torch.nn.parallel import DistributedDataParallel
 
 import course_utils as course
 from course_utils.lessons.data_parallel import BUCKET_BYTES
-from course_utils.lessons.overlap import Bucket
+from course_utils.lessons.overlap import Bucket, dequantise, quantise
 
 ranks = course.start(4)
 ranks.load_torch()
@@ -183,6 +183,35 @@ shapes_in_order()
 
 # %% tags=["exercise"]
 # top_k_with_error_feedback
+
+# %% [markdown]
+# ## 6 · An all-reduce with a byte for each number
+#
+# This exercise belongs to the section on one byte for each number in
+# [Further](../notebooks/07_overlap_further.ipynb). Two functions are given:
+#
+# - `numbers, scales = quantise(values, block)` takes a vector of `float32`, whose length has to be a multiple of
+#   `block`. It returns numbers of 8 bits, and a scale for each block.
+# - `dequantise(numbers, scales, block)` makes a vector of `float32` from them.
+#
+# Such numbers can't be added, so the ranks first move them and then add in one place. Here are two ranks and a vector
+# of four numbers, in blocks of two:
+#
+# ```text
+#            vector             8 bits arrive          sum, float32    8 bits arrive
+# rank 0     a0 a1 │ b0 b1      a0 a1 │ A0 A1          a0+A0 a1+A1     a0+A0 a1+A1 │ b0+B0 b1+B1
+# rank 1     A0 A1 │ B0 B1      b0 b1 │ B0 B1          b0+B0 b1+B1     a0+A0 a1+A1 │ b0+B0 b1+B1
+# ```
+#
+# The messages before the sum are an all-to-all, and those after it are an all-gather. Gloo doesn't know numbers of 8
+# bits, so give it `numbers.view(torch.uint8)`, which is the same memory seen as bytes. All ranks have to return the
+# same bits, so a rank has to use rounded numbers for the part that it has added up itself, too.
+#
+# A vector may have any length. Fill it up with zeros until it has one part for every rank, each of whole blocks, and
+# return as many numbers as you were given.
+
+# %% tags=["exercise"]
+# float8_all_reduce
 
 # %% [markdown]
 # ## Does it train?

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         sync_norm_mlp,
         train_parallel,
         train_serial,
+        wide_mlp,
     )
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

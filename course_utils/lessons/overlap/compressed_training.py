@@ -1,5 +1,6 @@
 """Training with compressed gradients on the ranks: what it sends, how long a step takes, what the network learns."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch.distributed as dist
@@ -21,11 +22,13 @@ class Compressed:
         bytes_per_step: that left this rank's node, by the kernel's counter; None where the ranks share memory.
         step: the median seconds of a step.
         accuracy: the share of test images recognised at the end.
+        losses: of each step, on this rank's share of the batch.
     """
 
     bytes_per_step: float | None
     step: float
     accuracy: float
+    losses: Sequence[float] = ()
 
 
 def train_compressed(
@@ -49,4 +52,5 @@ def train_compressed(
     history = train_replicas(data, replicate, wide_mlp, epochs=epochs, batch_size=batch_size, rate=rate)
     after = node_bytes()
     sent = (after[0] - before[0][0]) / len(history.losses) if after and before[0] else None
-    return Compressed(sent, step_seconds(recorder.events, dist.get_rank()), history.test_accuracy)
+    seconds = step_seconds(recorder.events, dist.get_rank())
+    return Compressed(sent, seconds, history.test_accuracy, history.losses)

@@ -1,4 +1,4 @@
-"""Fewer bytes for the same gradients: half precision, the largest entries only, or a product of two thin matrices.
+"""Fewer bytes for the same gradients: fewer bits, the largest entries only, or a product of two thin matrices.
 
 What a compression leaves out is not lost: *error feedback* keeps it on the rank and adds it to the next gradient. As
 communication hooks these functions take the place of the all-reduce in `DistributedDataParallel`.
@@ -10,6 +10,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
+
+from course_utils.lessons.overlap.float8 import float8_hook
 
 
 def top_k_with_error_feedback(
@@ -74,7 +76,8 @@ def compress(module: DistributedDataParallel, how: str, **settings: float) -> No
     """Give a `DistributedDataParallel` a communication hook, before its first backward pass.
 
     Args:
-        how: "none"; "fp16", halves what is sent; "top-k" with `share=0.01`; "PowerSGD" with `rank=2`.
+        how: "none"; "fp16", halves what is sent; "float8" with `block=128`, a quarter; "top-k" with `share=0.01`;
+            "PowerSGD" with `rank=2`.
 
     Raises:
         ValueError: `how` is none of these.
@@ -85,6 +88,8 @@ def compress(module: DistributedDataParallel, how: str, **settings: float) -> No
         return
     if how == "fp16":
         module.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    elif how == "float8":
+        module.register_comm_hook(int(settings.get("block", 128)), float8_hook)
     elif how == "top-k":
         module.register_comm_hook(TopK(settings.get("share", 0.01)), top_k_hook)
     elif how == "PowerSGD":
@@ -93,4 +98,4 @@ def compress(module: DistributedDataParallel, how: str, **settings: float) -> No
         )
         module.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     else:
-        raise ValueError(f'how is "none", "fp16", "top-k" or "PowerSGD", not {how!r}')
+        raise ValueError(f'how is "none", "fp16", "float8", "top-k" or "PowerSGD", not {how!r}')

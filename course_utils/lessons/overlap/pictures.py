@@ -1,5 +1,6 @@
-"""Pictures of lesson 7: a step on one rank, the step time over the bucket size, and what compressed gradients gain."""
+"""Pictures of lesson 7: a step on one rank, times over bucket sizes, compressed gradients, sums of 8-bit numbers."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,15 @@ from matplotlib.patches import Patch
 
 from course_utils.draw import style
 from course_utils.draw.bars import SharesPanel, shares
+from course_utils.draw.block_frames import Block, BlockFrames, BlockPiece, Frame
+from course_utils.draw.block_panels import blocks
 from course_utils.draw.lines import BROKEN, in_words, label, measured_points
 from course_utils.trace.events import Event
 from course_utils.words import bytes_text, count, join, percent, seconds_text, time_unit
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from course_utils.lessons.overlap.compressed_training import Compressed
 
 
@@ -82,6 +87,62 @@ def compression_methods(found: Mapping[str, "Compressed"], title: str) -> Figure
         SharesPanel("test images recognised", accuracy, say=percent),
     ]
     return shares(panels, title)
+
+
+def float8_blocks(
+    vectors: Sequence["Tensor"],
+    arrived: Sequence["Tensor"],
+    sums: Sequence["Tensor"],
+    gathered: Sequence["Tensor"],
+) -> Figure:
+    """Draw an all-reduce that adds in one place: parts that move, and then sums that move.
+
+    The numbers of rank r in part p of its vector are 2^(r + P p), for P ranks, so that each number tells where it is
+    from, and the bits of a sum tell whose numbers are in it.
+
+    Args:
+        vectors: of each rank, before anything is sent.
+        arrived: of each rank, (P, length of a part): what it has of each rank after the all-to-all.
+        sums: of each rank, the sum of these.
+        gathered: of each rank, the whole sum after the all-gather.
+    """
+    size = len(vectors)
+    before = [[_moved(part, size) for part in vector.chunk(size)] for vector in vectors]
+    after = [[_moved(part, size) for part in parts] for parts in arrived]
+    own = [
+        [_added(part, size, index) if index == rank else () for index in range(size)] for rank, part in enumerate(sums)
+    ]
+    everywhere = [[_added(part, size, index) for index, part in enumerate(vector.chunk(size))] for vector in gathered]
+    moving = BlockFrames((_frame("in the beginning", before), _frame("after the all-to-all", after)))
+    summing = BlockFrames((_frame("after adding", own), _frame("after the all-gather", everywhere)))
+    right = all(block and block[0].is_known and block[0].is_complete for row in everywhere for block in row)
+    title = "Each rank receives one part of every vector, adds it up, and shares the sum"
+    under = (
+        "The number on a square tells which part of the vector it is, and the colour whose numbers they are. In a sum,"
+        " each rank whose numbers are in it has a stripe, and a tick marks a complete sum."
+    )
+    wrong = "Not every rank ends up with every part of the sum"
+    names = ["numbers of 8 bits", "sums"]
+    return blocks(moving, summing, titles=names, title=title if right else wrong, subtitle=under)
+
+
+def _frame(name: str, rows: Sequence[Sequence[Block]]) -> Frame:
+    return Frame(name, tuple(map(tuple, rows)))
+
+
+def _moved(part: "Tensor", size: int) -> Block:
+    """Whose numbers these are, and of which part, read from their exponent."""
+    exponent = round(math.log2(float(part[0])))
+    counts = tuple(int(rank == exponent % size) for rank in range(size))
+    return (BlockPiece(1.0, counts, label=str(exponent // size)),)
+
+
+def _added(part: "Tensor", size: int, index: int) -> Block:
+    """Whose numbers have been added up, read from the bits; `index` is the part's."""
+    value = round(float(part[0]) / 2 ** (size * index))
+    if not 0 <= value < 2**size:
+        return (BlockPiece(1.0, (0,) * size, is_known=False),)
+    return (BlockPiece(1.0, tuple(value >> rank & 1 for rank in range(size))),)
 
 
 _WORDS = {"communication": "waiting for messages"}

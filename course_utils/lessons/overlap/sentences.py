@@ -190,6 +190,31 @@ def compression_text(found: Mapping[str, "Compressed"]) -> str:
     return f"{least} sends {times} times less and recognises {cost}"
 
 
+def block_size_text(sizes: Sequence[int], errors: Sequence[Sequence[float]]) -> str:
+    """Return what the largest outlier does to the other numbers, with small blocks and with one scale for all.
+
+    Args:
+        sizes: of the blocks, rising; the last one holds all numbers.
+        errors: for each outlier, the relative error of the other numbers with each size.
+    """
+    first, last = (max(of_size) for of_size in list(zip(*errors, strict=True))[:: len(sizes) - 1])
+    small, whole = f"with a scale for {sizes[0]} numbers", "with one scale for all"
+    if tied(first, last):
+        return f"The other numbers are {percent(last)} off, {whole} as well as {small}"
+    return f"The other numbers are {percent(last)} off {whole}, but {percent(first)} {small}"
+
+
+def learning_text(losses: Mapping[str, Sequence[float]], plain: str) -> str:
+    """Return how far the loss of each method is from that of plain gradients, on average over the steps."""
+    apart = [
+        f"{statistics.fmean(abs(loss - whole) for loss, whole in zip(curve, losses[plain], strict=True)):.2g} "
+        f"with {method}"
+        for method, curve in losses.items()
+        if method != plain
+    ]
+    return f"The loss is {join(apart)} away from that of plain gradients, on average"
+
+
 def fewer_bytes_text(often: Sequence[int], once: Sequence[int], micro_batches: int) -> str:
     """Return what share of the bytes each rank sent if only the last micro-batch's backward pass sends."""
     share = statistics.fmean(once) / statistics.fmean(often)

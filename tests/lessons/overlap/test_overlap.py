@@ -163,7 +163,7 @@ def compressed(how: str, data) -> training.History:
     return train_replicas(data, replicate, epochs=4, rate=0.2)
 
 
-@pytest.mark.parametrize("how", ["fp16", "top-k", "PowerSGD"])
+@pytest.mark.parametrize("how", ["fp16", "float8", "top-k", "PowerSGD"])
 def test_compressed_gradients_train_and_keep_the_replicas_equal(four_ranks, how) -> None:
     first, second = four_ranks.run(compressed, how, course.data.digits(), ranks=2, backend="gloo").results
     assert torch.equal(first.parameters, second.parameters)
