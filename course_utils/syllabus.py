@@ -119,7 +119,7 @@ LESSONS: tuple[Lesson, ...] = (
         4,
         (7, 10),
         part_2=SecondPage("Why keep everything P times?", 50),
-        further_minutes=70,
+        further_minutes=80,
     ),
     Lesson("12_strategy_search", "Can the machine choose for us?", 55, 2, (11,), further_minutes=80),
     Lesson(

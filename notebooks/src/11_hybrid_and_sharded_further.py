@@ -15,14 +15,14 @@
 # 1. *A report, redone*: convolutions on all ranks, fully connected layers on one of them
 # 2. *Is the planner right?*: formulas against sixty published runs, and nine steps on one GPU
 # 3. *How many hours, and how much energy?*: what a published training run cost, from its parameters and tokens
-# 4. *An optimizer that needs whole matrices*: what a rank can't do with a few rows
+# 4. *An optimizer that needs whole matrices*: what a rank can't do with a few rows, and three ways out
 # 5. *Shards inside a node, copies between nodes*: how to spare the slow links
 # 6. *A model that fits on no rank*: how to build it all the same
 # 7. *When do the shards travel?*: ZeRO and FSDP2 on a timeline
 # 8. *What else did Llama 3 send?*: the length of a step and two more axes, on paper
 # 9. *PyTorch clips DTensors by itself*: the norm of a gradient that is cut
 #
-# *70 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, 3 to 10 minutes for each section*
+# *80 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, 3 to 20 minutes for each section*
 
 # %%
 from itertools import combinations
@@ -441,7 +441,7 @@ course.draw.shares([panel], utilizations_text(reached), "From published numbers"
 
 # %% [markdown]
 # The bars differ, so an estimate is only as good as the MFU that you assume. The rest of the peak is lost in many ways.
-# GPUs wait (for messages, for memory, in pipeline bubbles, after failures), and even large matrix products stay below
+# GPUs wait (for messages, for memory, for other stages, after failures), and even large matrix products stay below
 # the peak. Recomputed operations don't count either. PaLM's authors defined the MFU this way, so that a program can't
 # get a better score by computing more ([Chowdhery and others 2022](https://arxiv.org/abs/2204.02311), appendix B).
 #
@@ -566,15 +566,197 @@ for name, update in {"by shard": by_shard, "gathered": gathered}.items():
 # Each rank makes its 12 rows nearly perpendicular to each other, but knows nothing of the 36 rows of the other ranks.
 # When the ranks gather the gradient first, they agree with one process up to rounding.
 #
-# The first implementations of ZeRO were even less suitable. They put all parameters into one long flat vector and cut
-# that into equal parts, so that the border between two ranks could be in the middle of a row. For Adam this makes no
-# difference. For Muon, such a part isn't even a matrix.
+# ### The loss doesn't tell
+#
+# Does it matter, as long as each rank's update goes in a useful direction? Let's train with both versions. The network
+# is a chain of four matrices of 64 × 64 numbers, which learns our digits. Each of the four ranks keeps 16 rows of every
+# matrix and 16 rows of each average of recent gradients. `train_muon` gathers the weights for the forward pass,
+# reduce-scatters the gradients and adds them to the averages. Then it calls a function of ours, which gets this rank's
+# rows of all averages, the `momenta`, and returns its rows of every update. This is the version that has no messages:
+
+
+# %%
+def own_rows(momenta, orthogonalise):
+    return [orthogonalise(rows) for rows in momenta]
+
+
+# %% tags=["figure:11_muon_drift"]
+from course_utils.lessons.data_parallel import mean_losses
+from course_utils.lessons.hybrid_and_sharded import first_matrices, muon_drift_text
+from course_utils.lessons.hybrid_and_sharded import train_muon, train_muon_serially
+
+digits = course.data.digits("float64")
+cuts = [slice(64 * step, 64 * step + 64) for step in range(20)]
+batches = [(digits.train_x[cut], digits.train_y[cut]) for cut in cuts]
+serial = train_muon_serially(batches)
+wrong = ranks.run(train_muon, own_rows, batches, backend="gloo").results
+losses = {"one process": serial.losses, "own rows": mean_losses(wrong)}
+moved = (serial.weights[-1] - torch.stack(first_matrices())).norm()
+apart = float((wrong[0].weights[-1] - serial.weights[-1]).norm() / moved)
+course.draw.loss_curves(losses, muon_drift_text(losses["own rows"], serial.losses, apart))
+
+# %% [markdown]
+# From the losses alone you can't tell that something is wrong. All shapes fit, no rank raises an error, and all ranks
+# have the same weights. It is simply a different optimizer, which depends on the number of ranks. The rate that was
+# best on 8 GPUs may then be a bad one on 64.
+#
+# There is a quick test, though. The polynomial brings the singular values of a matrix near 1, and leaves none of them
+# above 1.21. Suppose now that two shards contain the same row. Each shard makes its row 1 long and knows nothing of the
+# other. But the matrix with the rows $(1, 0)$ and $(1, 0)$ has a singular value of $\sqrt 2$. With four shards it can
+# be up to twice the largest value of a shard. So look at the largest singular value of an update:
+
+
+# %%
+def largest_singular_values(updates):
+    return [round(float(torch.linalg.matrix_norm(each, ord=2)), 2) for each in updates]
+
+
+print("one process:", *largest_singular_values(serial.updates))
+print("own rows:   ", *largest_singular_values(wrong[0].updates))
+
+# %% [markdown]
+# ### Three right ways
+#
+# 1. *Gather*: every rank gathers the average of every matrix, orthogonalises all of them, and keeps its own rows of
+#    the result. All ranks do the same work.
+# 2. *Owner*: each matrix has an owner. In an all-to-all, every rank sends each owner its rows of the owner's matrix.
+#    The owner orthogonalises this one matrix. A second all-to-all takes the rows of the update back.
+# 3. *Replicate*: there are no shards. An all-reduce gives every rank the whole gradients, and each rank keeps
+#    everything and computes everything.
+
+
+# %%
+from course_utils.lessons.hybrid_and_sharded import whole_matrix
+
+
+def gather(momenta, orthogonalise):
+    updates = [orthogonalise(whole_matrix(rows)) for rows in momenta]  # an all-gather
+    return [update.chunk(4)[dist.get_rank()] for update in updates]
+
+
+def owner(momenta, orthogonalise):  # with as many matrices as ranks
+    rows = torch.cat(momenta)  # 16 rows of each matrix
+    mine, back = torch.empty_like(rows), torch.empty_like(rows)
+    dist.all_to_all_single(mine, rows)  # 64 rows of one matrix
+    dist.all_to_all_single(back, orthogonalise(mine))
+    return back.chunk(4)
+
+
+def replicate(momenta, orthogonalise):  # whole matrices
+    return [orthogonalise(momentum) for momentum in momenta]
+
+
+# %% [markdown]
+# Here is what a rank has in each of them, found in a run of one step. In the second column you can see which rows are
+# there when a rank orthogonalises:
+
+# %% tags=["figure:11_muon_blocks"]
+from course_utils.lessons.hybrid_and_sharded import shard_pictures
+
+ways = {"own rows": own_rows, "gather": gather, "owner": owner, "replicate": replicate}
+
+
+def trained(name, batches):
+    sharded = name != "replicate"
+    return ranks.run(train_muon, ways[name], batches, sharded, backend="gloo")
+
+
+one_step = {name: trained(name, batches[:1]).results for name in ways}
+shard_pictures.muon(one_step, train_muon_serially(batches[:1]))
+
+# %% [markdown]
+# How many bytes does Muon add to a step? A rank's 16 rows of 64 numbers of 8 bytes are 8.2 KB. With *gather*, they go
+# to three other ranks, for each of the four matrices. This makes 4 × 3 × 8.2 = 98 KB.
+#
+# **Predict.** How many KB does a rank send with *owner*, in both directions together?
+
+# %%
+course.predict("muon_owner", within=1.05, KB=...)
+
+# %% tags=["figure:11_muon_ways"]
+from course_utils.lessons.hybrid_and_sharded import muon_ways_text, sent_for
+from course_utils.lessons.hybrid_and_sharded import times_orthogonalised
+
+sent, kept, computed = {}, {}, {}
+for name in ("gather", "owner", "replicate"):
+    run = trained(name, batches)
+    for of_rank in run.results:
+        for weights, expected in zip(of_rank.weights, serial.weights, strict=True):
+            assert largest_difference(weights, expected) < 1e-10  # after every step
+    purposes = ("weights", "gradients", "Muon")
+    sent[name] = {each: sent_for(run.events, each, 4, len(batches)) for each in purposes}
+    kept[name] = {"weights and momentum": run.results[0].kept}
+    computed[name] = times_orthogonalised(run.events, len(batches))
+course.measured("muon_owner", KB=round(sent["owner"]["Muon"] / 1000, 1))
+times = {name: {"matrices": number} for name, number in computed.items()}
+panels = [
+    course.draw.SharesPanel("sent in a step", sent),
+    course.draw.SharesPanel("kept by rank 0", kept),
+    course.draw.SharesPanel("orthogonalised", times, say="{:g}".format),
+]
+course.draw.shares(panels, muon_ways_text(sent, computed))
+
+# %% [markdown]
+# All three agree with one process after every step, as the `assert` has checked. With *owner*, a rank sends three
+# quarters of its rows away, which are 3 × 8.2 = 25 KB, and three quarters of an update back.
+#
+# Let $n$ be the bytes of all matrices. With $P$ ranks, *gather* adds $\frac{P-1}{P} n$ to a step, and *owner* adds
+# $2\frac{P-1}{P^2} n$, so the more ranks there are, the better it is. On 64 ranks these are $0.98\,n$ and $0.03\,n$.
+# It also divides the arithmetic. What it needs is a number of matrices that can be dealt out evenly, because all ranks
+# wait for the one that has the largest share. *Replicate* sends the least here, but a rank keeps four times as much.
 #
 # So what do large training runs do? [Liu and others (2025)](https://arxiv.org/abs/2502.16982) trained a model with 16
 # billion parameters and divided Muon's state as in ZeRO stage 1. In each step, a rank gathers the gradients of its
-# matrices, orthogonalises the whole matrices, and keeps its own part of the result. That costs additional messages and
-# repeats some arithmetic. Another possibility is to deal out the *matrices*, so that each matrix has one rank that
-# orthogonalises it and sends the result to the others. Jordan's own implementation works like this.
+# matrices, orthogonalises the whole matrices, and keeps its own part of the result. Jordan's own implementation deals
+# out the matrices. The first implementations of ZeRO were less suitable. They put all parameters into one long flat
+# vector and cut that into equal parts, so that the border between two ranks could be in the middle of a row. For Adam
+# this makes no difference. For Muon, such a part isn't even a matrix.
+#
+# ### What about torch.optim.Muon?
+#
+# PyTorch has had Muon since version 2.9. It knows nothing of ranks, so everything depends on what you give it. If you
+# give it a rank's rows as an ordinary tensor, you get the wrong update from above. But a DTensor (lesson 9) knows that
+# it is a part of something larger, and each of its matrix products asks the other ranks for what it needs:
+
+
+# %%
+from torch.distributed.tensor import Shard, distribute_tensor
+
+from course_utils.lessons.hybrid_and_sharded import matrix_gradients, torchs_muon
+from course_utils.lessons.model_parallel import collectives_in
+
+same_settings = {"lr": 0.05, "momentum": 0.9, "nesterov": False, "weight_decay": 0}
+
+
+def muon_of_dtensors(x, y):
+    mesh = dist.init_device_mesh("cpu", (4,))
+    matrices = first_matrices()
+    weights = [
+        nn.Parameter(distribute_tensor(each, mesh, [Shard(0)])) for each in matrices
+    ]
+    for weight, gradient in zip(weights, matrix_gradients(matrices, x, y), strict=True):
+        weight.grad = distribute_tensor(gradient, mesh, [Shard(0)])
+    optimizer = torch.optim.Muon(weights, **same_settings)
+    with phase("step"):
+        optimizer.step()
+    return torch.stack([weight.full_tensor().detach() for weight in weights])
+
+
+after_one_step = torchs_muon(batches[:1])[0]  # ordinary tensors, in one process
+run = ranks.run(muon_of_dtensors, *batches[0], backend="gloo")
+difference = largest_difference(run.results[0], after_one_step)
+print(f"DTensors differ from one process by {difference:.1g}")
+number = len(collectives_in(run.events, "step"))
+print(f"collectives for each of four matrices: {number / 4:g}")
+theirs = torchs_muon(batches)[-1]
+share = float((theirs - serial.weights[-1]).norm() / moved)
+print(f"after {len(batches)} steps torch's weights are {share:.1%} away from ours")
+
+# %% [markdown]
+# With DTensors the result is right, but each matrix takes 15 all-gathers and an all-reduce. Five rounds have three
+# products each, and every product gathers what it needs again. The all-reduce is for the norm. One all-gather before
+# the first round would be enough. And torch's weights aren't quite ours, because it calculates the five rounds in
+# bfloat16, in which a number has only 7 binary digits after the point (lesson 13).
 #
 # ## Shards inside a node, copies between nodes
 #
@@ -884,13 +1066,16 @@ assert all(abs(norm - 13) < 1e-5 for norm, _ in results)
 # All copies of a weight must start equal and receive the same gradient, and a loss curve won't tell you if they don't.
 # A planner's median error says how good it is on cases like those of its test set, so find out which features no test
 # case has used. The operations of a training run are about $6ND$. With an assumed MFU they give an estimate of its
-# hours and its energy. Sharding relies on the optimizer treating each weight on its own. HSDP keeps the gathers inside
+# hours and its energy. Sharding relies on the optimizer treating each weight on its own.
+# If it doesn't, as with Muon, whole matrices have to be somewhere, and a test of the singular values shows whether they
+# were. HSDP keeps the gathers inside
 # a node, and the meta device builds models that no rank could hold.
 #
 # **To read**
 #
 # - Austin and others (2025), [*How to Scale Your Model*](https://jax-ml.github.io/scaling-book/), works out for TPUs
 #   and GPUs which mixture is limited by what.
+# - Jordan (2024), [*Muon*](https://kellerjordan.github.io/posts/muon/), derives the optimizer and its polynomial.
 # - Liu and others (2025), [*Muon is Scalable for LLM Training*](https://arxiv.org/abs/2502.16982), shows how Muon and
 #   ZeRO go together.
 # - Liang and others (2024), [*TorchTitan*](https://arxiv.org/abs/2410.06511), composes FSDP2, HSDP, tensor and pipeline

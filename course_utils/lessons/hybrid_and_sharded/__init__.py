@@ -4,7 +4,8 @@ Data, tensor and pipeline parallelism in one training run (`mesh_training`; `mes
 two of them in one network (`hybrid_step`). `gradient_clipping` takes the norm of a gradient that no rank has whole.
 `utilization` counts what a training costs.
 ZeRO: `zero_formulas` count on paper, `zero1` and `zero2` are by hand, `fsdp` is stage 3 through torch, `zero_stages`
-trains with each. `mesh_checkpoints` writes with some ranks and reads with others. `planner` works on paper alone.
+trains with each, and `muon` with an optimizer that needs whole matrices. `mesh_checkpoints` writes with some ranks and
+reads with others. `planner` works on paper alone.
 """
 
 from typing import TYPE_CHECKING
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
     from .mesh_checkpoints import TorchMeshTraining
     from .mesh_parts import find_parts
     from .mesh_training import Adam, train_on_mesh, train_serially, whole_model
+    from .muon import (
+        first_matrices,
+        matrix_gradients,
+        sent_for,
+        times_orthogonalised,
+        torchs_muon,
+        train_muon,
+        train_muon_serially,
+        whole_matrix,
+    )
     from .planner import pictures as planner_pictures
     from .planner.gpu_clusters import H100
     from .planner.language_models import MODELS
@@ -44,6 +55,8 @@ if TYPE_CHECKING:
         held_text,
         largest_difference,
         mixtures_text,
+        muon_drift_text,
+        muon_ways_text,
         same_text,
         saved_text,
         stages_text,

@@ -8,7 +8,7 @@ import torch
 from course_utils.lessons.hybrid_and_sharded.mesh_parts import MeshPart, holding_the_same
 from course_utils.lessons.hybrid_and_sharded.mesh_training import MeshRun
 from course_utils.lessons.hybrid_and_sharded.report_network import RankTraining
-from course_utils.words import bytes_text, count, join, number_text, percent
+from course_utils.words import bytes_text, capital, count, join, number_text, percent
 
 SAME = 1e-10
 """In double precision, losses and weights nearer than this are the same training, added up in another order."""
@@ -50,6 +50,33 @@ def symptom(replicas: Sequence[RankTraining]) -> str:
     if any(np.mean(replica.losses[-5:]) >= replica.losses[0] for replica in replicas):
         return "a"
     return "b" if min(replica.accuracy for replica in replicas) < 3 * CHANCE else "c"
+
+
+def muon_drift_text(own_rows: Sequence[float], serial: Sequence[float], apart: float) -> str:
+    """What a wrong Muon shows: whether its loss falls as well, and how far its weights are from the right ones.
+
+    Args:
+        own_rows, serial: losses of each step, if each rank orthogonalises its own rows, and in one process.
+        apart: the distance of the weights in the end, as a share of the distance that the right ones have moved.
+    """
+    if apart <= SAME:
+        return "The wrong Muon has the weights of one process"
+    first, last = own_rows[0], own_rows[-1]
+    falls = (
+        "falls even faster" if last < min(first, serial[-1]) else "falls as well" if last < first else "doesn't fall"
+    )
+    miss = f"its weights miss those of one process by {percent(apart)} of the distance that these moved"
+    return f"The loss of the wrong Muon {falls}, {'and' if last >= first else 'but'} {miss}"
+
+
+def muon_ways_text(sent: Mapping[str, Mapping[str, float]], orthogonalised: Mapping[str, float]) -> str:
+    """Which way of using Muon over shards sends the least, and which orthogonalises the fewest matrices on a rank."""
+    sums = dict(zip(sent, totals(sent), strict=True))
+    least, fewest = min(sums, key=sums.__getitem__), min(orthogonalised, key=orthogonalised.__getitem__)
+    matrices = f"{orthogonalised[fewest]:g} instead of {max(orthogonalised.values()):g} matrices"
+    if least == fewest:
+        return f"{capital(least)} sends the least, and lets a rank orthogonalise {matrices}"
+    return f"{capital(least)} sends the least, but with {fewest} a rank orthogonalises {matrices}"
 
 
 def totals(bars: Mapping[str, Mapping[str, float]]) -> list[float]:

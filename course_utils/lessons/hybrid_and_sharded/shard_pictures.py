@@ -1,4 +1,4 @@
-"""Drawings of lesson 11, part 2: who keeps what with each stage of ZeRO, and where FSDP2's weights are when."""
+"""Drawings of lesson 11: who keeps what with each stage of ZeRO, where FSDP2's weights are when, Muon's matrices."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -13,6 +13,7 @@ from course_utils.draw.bars import PARTS
 from course_utils.draw.block_frames import Block, BlockFrames, BlockPiece, Frame
 from course_utils.draw.block_panels import blocks
 from course_utils.lessons.hybrid_and_sharded.fsdp import ShardMoment
+from course_utils.lessons.hybrid_and_sharded.muon import MuonRun
 from course_utils.words import count, join
 
 WEIGHTS, GRADIENTS, STATE = PARTS["parameters"], PARTS["gradients"], PARTS["state"]
@@ -157,6 +158,80 @@ def gathers(moments: Sequence[Sequence[ShardMoment]]) -> Figure:
     texts = [f"{moment.name}: whole on rank 0 are layers {_whole(moment) or 'none'}" for moment, *_ in frames]
     picture.alt_text = f"Blocks of weights and gradients on {ranks} ranks. {title}. {'; '.join(texts)}."
     return picture
+
+
+def muon(ways: Mapping[str, Sequence[MuonRun]], serial: MuonRun) -> Figure:
+    """Draw which rows of each matrix a rank keeps in each way of using Muon, and which it has when it orthogonalises.
+
+    What a rank has is found by comparing its numbers with those of one process, so take runs of one step, in which all
+    ways have the same numbers.
+
+    Args:
+        ways: the runs of all ranks, by the way's name.
+        serial: the run of one process.
+    """
+    ranks, matrices = len(next(iter(ways.values()))), len(serial.updates)
+    held = {
+        name: [(_rows_found(run.rows, serial.rows, ranks), _rows_found(run.given, serial.given, ranks)) for run in runs]
+        for name, runs in ways.items()
+    }
+    width = (style.WIDTH - _LEFT - _RIGHT) / 2 - 0.25
+    square = (width - _GAP * (matrices - 1)) / (matrices * ranks)
+    high = _HEAD + ranks * square + 0.1
+    title = _muon_finding(held)
+    under = f"Each strip is a matrix, cut into {count(ranks, 'part')} of its rows. The rank has the coloured parts."
+    marks = {"kept from step to step": WEIGHTS, "there when the rank orthogonalises": STATE}
+    picture, ax = _canvas(title, under, len(ways) * high, marks)
+    for line, (name, of_ranks) in enumerate(held.items()):
+        top = line * high
+        ax.text(0, top + 0.12, name, fontsize=style.TEXT, fontweight="bold", va="center")
+        for column, colour in enumerate((WEIGHTS, STATE)):
+            for matrix in range(matrices):
+                x = column * (width + 0.25) + matrix * (ranks * square + _GAP)
+                middle = {"ha": "center", "va": "center", "color": "#555555"}
+                ax.text(x + ranks * square / 2, top + 0.31, f"matrix {matrix}", fontsize=style.SMALL, **middle)
+                for rank, frames in enumerate(of_ranks):
+                    y = top + _HEAD + rank * square
+                    _parts(ax, x, y, square * ranks, square, frames[column][matrix], colour, 0.06 * square)
+        _name_ranks(ax, top + _HEAD, square, ranks)
+    texts = [f"{name}: rank 0 has {_matrices_text(of_ranks[0][1])}" for name, of_ranks in held.items()]
+    picture.alt_text = f"Rows of matrices on {ranks} ranks. {title}. When it orthogonalises, {'; '.join(texts)}."
+    return picture
+
+
+Held = list[list[bool]]
+"""For each matrix, which parts of its rows a rank has."""
+
+
+def _rows_found(tensors: Sequence[torch.Tensor], whole: Sequence[torch.Tensor], ranks: int) -> Held:
+    """Which parts of the rows of the whole matrices are somewhere among the tensors of a rank."""
+    parts = [part for tensor in tensors for part in tensor.split(len(whole[0]) // ranks)]
+
+    def is_there(rows: torch.Tensor) -> bool:
+        return any(torch.allclose(part, rows, rtol=0, atol=1e-9) for part in parts)
+
+    return [[is_there(rows) for rows in matrix.chunk(ranks)] for matrix in whole]
+
+
+def _muon_finding(held: Mapping[str, Sequence[tuple[Held, Held]]]) -> str:
+    """In which ways each matrix is whole on a rank that orthogonalises it, and in which it never is."""
+    never = [
+        name
+        for name, ranks in held.items()
+        if not all(any(all(given[matrix]) for _, given in ranks) for matrix in range(len(ranks[0][1])))
+    ]
+    right = [name for name in held if name not in never]
+    finding = (
+        f"A rank has whole matrices to orthogonalise with {join(right)}" if right else "No rank has whole matrices"
+    )
+    return f"{finding}, but not with {join(never)}" if right and never else finding
+
+
+def _matrices_text(given: Held) -> str:
+    whole, parts = sum(map(all, given)), sum(any(parts) and not all(parts) for parts in given)
+    texts = [f"{count(whole, 'matrix')} whole".replace("matrixs", "matrices")] * (whole > 0)
+    texts += [f"a part of {parts}"] * (parts > 0)
+    return join(texts) or "nothing"
 
 
 def _whole(moment: ShardMoment) -> str:

@@ -12,6 +12,8 @@ WORDS = {
     "all_gather_single": "all-gather",
     "reduce_scatter": "reduce-scatter",
     "reduce_scatter_single": "reduce-scatter",
+    "all_to_all": "all-to-all",
+    "all_to_all_single": "all-to-all",
 }
 """torch's names for collectives, and what they are called in sentences."""
 
@@ -49,6 +51,7 @@ def ring_bytes(event: Event, ranks: int) -> float:
     """Bytes that each rank sends in a collective where it is done by rings, as on most large machines.
 
     The trace counts what a rank contributes: its vector to an all-reduce or reduce-scatter, its part to an all-gather.
+    In an all-to-all, each part of it is sent straight to its rank, and one stays.
 
     Raises:
         CourseError: another collective.
@@ -58,6 +61,7 @@ def ring_bytes(event: Event, ranks: int) -> float:
     if event.name not in WORDS:
         raise CourseError(f"{event.name!r} is not one of {', '.join(WORDS)}.")
     vectors = {"all-reduce": 2 * (ranks - 1) / ranks, "reduce-scatter": (ranks - 1) / ranks, "all-gather": ranks - 1}
+    vectors["all-to-all"] = (ranks - 1) / ranks
     return vectors[WORDS[event.name]] * event.bytes
 
 
