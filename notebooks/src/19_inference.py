@@ -86,7 +86,8 @@ peak = 2 * 512**3 / repeat(lambda: torch.mm(square, square), repeats=50).low
 left, right, total = torch.ones(3, machine_rates.array_bytes() // 4)
 bandwidth = 3 * left.nbytes / repeat(lambda: torch.add(left, right, out=total)).low
 
-seconds = reading_seconds(model, [1, 4, 16, 64])  # a pass for so many tokens
+counts = [1, 4, 16, 64]
+seconds = reading_seconds(model, counts)  # a pass for so many tokens
 points = {
     f"{n} tokens": (2 * n / 4, taken.rate(2 * weights * n))
     for n, taken in seconds.items()
@@ -417,15 +418,17 @@ waits = {rho: mean_waiting_steps(rho / 21, [21]) for rho in (0.8, 0.95)}
 course.answer("infer_queue", at_80=waits[0.8], at_95=waits[0.95])
 
 used = [0.2, 0.4, 0.6, 0.8, 0.9]
+arriving = 50_000
 counted, by_formula = [], []
 for rho in used:
-    many = random_requests(np.random.default_rng(4), 50_000, rho / 21, [21])
+    many = random_requests(np.random.default_rng(4), arriving, rho / 21, [21])
     counted.append(np.mean(waiting_steps(many, continuous_batch(many, slots=1))))
     by_formula.append(mean_waiting_steps(rho / 21, [21]))
 course.draw.over_numbers(
     used,
     {"waiting": counted},
-    f"At 90% use a request waits {counted[-1] / counted[1]:.0f} times longer than at 40%",
+    f"At {used[-1]:.0%} use a request waits {counted[-1] / counted[1]:.0f} times longer"
+    f" than at {used[1]:.0%}",
     predicted={"waiting": by_formula},
     across="utilisation of the slot",
     up="steps of waiting, on average",
@@ -641,16 +644,21 @@ from course_utils.lessons.inference import acceptance, expected_tokens
 q, p = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.5, 0.3])
 a = acceptance(q, p)
 generator = np.random.default_rng(2)
-guesses, counted = [1, 2, 3, 4, 6, 8], []
+guesses = [1, 2, 3, 4, 6, 8]
+repeats = 2000
+counted = []
 for k in guesses:
-    rounds = [one_round([], lambda _: q, lambda _: p, k, generator) for _ in range(2000)]
+    rounds = [
+        one_round([], lambda _: q, lambda _: p, k, generator) for _ in range(repeats)
+    ]
     counted.append(np.mean([len(added) for added in rounds]))
 by_formula = [expected_tokens(a, k) for k in guesses]
 course.answer("infer_tokens", tokens=by_formula[guesses.index(3)])
 course.draw.over_numbers(
     guesses,
     {"a round": counted},
-    f"Eight guesses bring {counted[-1]:.1f} tokens a round, four bring {counted[3]:.1f}",
+    f"{guesses[-1]} guesses bring {counted[-1]:.1f} tokens a round, {guesses[3]} bring"
+    f" {counted[3]:.1f}",
     predicted={"a round": by_formula},
     across="guesses of the draft, k",
     up="tokens a round, on average",
@@ -675,8 +683,9 @@ ranks.stop()
 # changing a single probability. A prompt that is read elsewhere leaves the running answers alone, if its cache arrives
 # quickly enough. And a server that is always busy makes everyone wait.
 #
-# In the [exercises](../exercises/19_inference.ipynb) you count a cache, decode over ranks, fill the slots, accept or
-# replace guesses, and decide where prompts are read.
+# [Further](19_inference_further.ipynb) keeps caches in pages, reads prompts in pieces, and lets a hundred servers share
+# the work. In the [exercises](../exercises/19_inference.ipynb) you count a cache, decode over ranks, fill the slots,
+# accept or replace guesses, and decide where prompts are read.
 #
 # **To read**
 #

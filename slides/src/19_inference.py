@@ -1,3 +1,3 @@
 """How deck 19 is drafted: all its pictures are the page's."""
 
-DRAFT = {"PAGE": {"used": [0.4, 0.5, 0.6, 0.8]}}
+DRAFT = {"PAGE": {"counts": [1, 16], "used": [0.4, 0.5, 0.6], "arriving": 500, "repeats": 50}}
