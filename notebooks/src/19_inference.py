@@ -592,7 +592,7 @@ def one_round(text, draft, target, k, generator, rule=accept_or_resample):
 # For comparison, a wrong rule that sounds sensible accepts a guess whenever it is at least half as likely as the
 # target's likeliest token:
 
-# %% tags=["here:19_chi_square"]
+# %%
 from course_utils.lessons.inference import chi_square, distribution_of, first_layers
 from course_utils.lessons.inference import pair_probabilities
 

@@ -220,9 +220,9 @@ course.draw.over_numbers(
 # ## Fewer heads, smaller caches
 #
 # The first transformers had as many KV heads as heads of queries. **Multi-query attention** (Shazeer, 2019) has a
-# single KV head for all queries, and grouped-query attention is in between. Llama 3 8B has 32 heads of queries and 8 KV
-# heads. With tensor parallelism, the KV heads limit how far the cache can be divided, because a rank needs at least one
-# whole head:
+# single KV head for all queries, and grouped-query attention (lesson 17) is in between. Llama 3 8B has 32 heads of
+# queries and 8 KV heads. With tensor parallelism, the KV heads limit how far the cache can be divided, because a rank
+# needs at least one whole head:
 
 # %% tags=["nbval-check-output"]
 for kv_heads in (32, 8, 1):

@@ -77,7 +77,12 @@ def layer_part(block: Block, rank: int, world_size: int) -> LayerPart:
     )
 
 
-def decode_step(layer: LayerPart, x: torch.Tensor, kept: LayerCache, group: Group = None) -> torch.Tensor:
+def decode_step(
+    layer: LayerPart,
+    x: torch.Tensor,
+    kept: LayerCache,
+    group: Group = None,
+) -> torch.Tensor:
     """Return what a layer makes of one more token, with its parts on several ranks.
 
     The token's key and value are added to the cache. There are two all-reduces of as many numbers

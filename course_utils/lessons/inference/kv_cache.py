@@ -14,7 +14,12 @@ from course_utils.lessons.model_parallel.transformer import Block
 
 
 def kv_cache_bytes(
-    texts: Sequence[int], layers: int, kv_heads: int, head_size: int, itemsize: int = 2, world_size: int = 1
+    texts: Sequence[int],
+    layers: int,
+    kv_heads: int,
+    head_size: int,
+    itemsize: int = 2,
+    world_size: int = 1,
 ) -> int:
     """Return the bytes of the keys and values of several texts on the rank that holds the most.
 

@@ -57,7 +57,12 @@ def break_even(costs: Prefill, tokens: int) -> float:
 
 
 def place_prefill(
-    prompts: Sequence[int], running: int, token_seconds: float, cache_bytes: int, alpha: float, beta: float
+    prompts: Sequence[int],
+    running: int,
+    token_seconds: float,
+    cache_bytes: int,
+    alpha: float,
+    beta: float,
 ) -> list[bool]:
     """Return for each prompt whether it is read on the second rank, the one that does not decode.
 
