@@ -21,6 +21,7 @@ from workshop.bench import (
     context,
     experts,
     grader,
+    inference,
     memory,
     overlap,
     pipeline,
@@ -127,7 +128,9 @@ def test_parts_of_the_course_are_chosen_by_exercise_or_lesson() -> None:
         chosen(["tree_broadcats"])
 
 
-@pytest.mark.parametrize("bench", [context, experts, memory, pipeline, profiling, recovery, sharded, strategy])
+@pytest.mark.parametrize(
+    "bench", [context, experts, inference, memory, pipeline, profiling, recovery, sharded, strategy]
+)
 def test_every_bench_rejects_parts_that_it_has_not(bench) -> None:
     name = bench.__name__.rpartition(".")[2]
     with pytest.raises(CourseError, match=f"The bench {name} has no part 'weather'"):

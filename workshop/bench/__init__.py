@@ -21,6 +21,7 @@ BENCHES: dict[str, str] = {
     "sharded": "whether ZeRO 1 to 3, meshes and checkpoints equal one process, what they keep and send, in fifty runs",
     "experts": "whether experts on four ranks equal one process, their bytes, and how much the busiest has to do",
     "context": "whether attention over one text on four ranks equals one process, its bytes and its balance",
+    "inference": "whether answers over four ranks equal one process, and what a token, a cache and a guess cost",
     "recovery": "what a killed replica costs if the others go on, compared with a restart of all",
     "memory": "what training keeps on each rank, calculated and counted, and published runs against the planner",
     "profiling": "how much faster five slow programs can be made, and what the profiler itself costs",
