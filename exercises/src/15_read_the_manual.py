@@ -3,13 +3,20 @@
 # %% [markdown]
 # # Exercises: can I now read any framework's manual?
 #
-# In the first exercise you read five manuals closely enough to calculate what their settings mean. The second one is
-# the capstone of this course. You train a network on four nodes with slow links, within a budget, and you may use
-# everything that you have learned. The exercises belong to [lesson 15](../notebooks/15_read_the_manual.ipynb). The
-# capstone brings together what lessons 1 to 8 taught, so you can do it before or after lessons 16 and 17.
+# In the first exercise you read five manuals closely enough to calculate what their settings mean. The others are the
+# two capstones of this course, in which you may use everything that you have learned. They belong to [lesson
+# 15](../notebooks/15_read_the_manual.ipynb).
+#
+# - **The first capstone**, exercise 2, needs lessons 1 to 8. You train a network on four nodes with slow links, within
+#   a budget.
+# - **The second capstone**, exercises 3 to 5, needs the lessons from 9 on. You plan how to train a model of 13 billion
+#   parameters on 16 GPUs, go on when one of the GPUs dies, and find out what makes a training slow.
+#
+# You can do both of them now, or wait until you have read the lessons that follow this one.
 
 # %%
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import torch
@@ -18,11 +25,15 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 import course_utils as course
+from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel import broadcast_parameters
+from course_utils.lessons.hybrid_and_sharded import EVERY_OTHER, FULL, MODERN, NOTHING
+from course_utils.lessons.hybrid_and_sharded import Layout, judge
 from course_utils.lessons.read_the_manual import BUDGET, DEEPSPEED, HOROVOD, JAX
 from course_utils.lessons.read_the_manual import NAIVE_STEPS, TENSORFLOW, TORCH, Step
-from course_utils.lessons.read_the_manual import budget_bars, naive_data_parallel
-from course_utils.lessons.read_the_manual import naive_steps_text, network, tried, used
+from course_utils.lessons.read_the_manual import TrainingTask, budget_bars, llama_task
+from course_utils.lessons.read_the_manual import naive_data_parallel, naive_steps_text
+from course_utils.lessons.read_the_manual import network, plan_text, tried, used
 from course_utils.lessons.read_the_manual import what_others_reached
 from course_utils.words import wrapped
 
@@ -144,7 +155,7 @@ ranks.load_torch()
 # match_terms
 
 # %% [markdown]
-# ## 2 · The capstone
+# ## 2 · The first capstone
 #
 # Four nodes are connected by links of 100 Mbit/s. You train a VGG-11 with an eighth of the usual channels on the images
 # of all four nodes. The network has 145,898 parameters, so its gradients take 584 KB in float32. This is what is asked
@@ -314,6 +325,71 @@ what_others_reached()
 #
 # If you have no runs yet, the page tells you which line makes them. Then write three sentences below it. What did you
 # try first, what did it cost, and what would you do on forty nodes?
+
+# %% [markdown]
+# ## 3 · The second capstone: plan the training
+#
+# You have two nodes of eight H100 GPUs, and want to train Llama 2 13B on them, with 128 texts of 4,096 tokens in each
+# step. Before you ask a cluster for 16 GPUs, you should know how to use them. Which of them share the matrices of a
+# layer, which are stages of a pipeline, and which are replicas? What does ZeRO divide? What is computed again?
+#
+# These are the settings that you choose, and the names that they have in lesson 11's `Layout`:
+#
+# | setting | what it means | values |
+# |---|---|---|
+# | `data`, `tensor`, `pipeline` | GPUs along each axis of the mesh | their product is the number of GPUs |
+# | `zero` | the stage of ZeRO | 0 to 3 |
+# | `again` | what the backward pass computes again | `NOTHING`, `EVERY_OTHER` (every other matrix product), `FULL` |
+# | `micro_batch` | texts in a micro-batch of one replica | 1 or more |
+# | `micro_batches` | micro-batches of one replica in a step | `data` · `micro_batch` · `micro_batches` is the batch |
+# | `program` | how the training program is written | always `MODERN`: fused attention, compiled |
+#
+# Two things are asked for. The layout must **fit**: a GPU may use nine tenths of its memory, and the rest is a margin
+# for what no formula counts. And it must be **fast**: its MFU, the share of the GPUs' peak that the model itself needs
+# (lesson 11), must reach the task's goal, which is 95% of the best that a search over these settings finds.
+
+# %% [markdown]
+# Let us begin with the simplest layout, plain data parallelism. Each GPU keeps 16 bytes for each of the 13 billion
+# parameters (lesson 9), which makes 13 · 16 = 208 GB. Of that, 26 GB are parameters, 26 GB gradients, and 156 GB the
+# optimizer's state. A GPU has 80 GB. `judge` calculates the rest, on paper, with the formulas of lesson 11's planner:
+
+# %%
+task = llama_task()
+print(plan_text(task, Layout(16, 1, 1, 0, NOTHING, 1, 8, program=MODERN)))
+
+# %% [markdown]
+# It would be fast, but it doesn't fit. So something has to be divided or computed again, and each of these has a price:
+#
+# - ZeRO divides the optimizer's state, then gradients, then parameters. From stage 2 on, it sends more often.
+# - Tensor parallelism divides everything inside a layer. In exchange, all GPUs of a group wait for messages in every
+#   layer.
+# - A pipeline divides the layers. It idles while it fills and drains, and the first stage keeps several micro-batches.
+# - Computing again saves activations and nothing else. `FULL` makes about a third more work.
+#
+# **Predict.** Suppose that you only add ZeRO's stage 3, so `zero=3` instead of 0. How many GB do parameters, gradients
+# and the optimizer's state take on each of 16 GPUs? ZeRO gathers two layers at a time, and that is another 1.3 GB.
+
+# %%
+course.predict("capstone_states", within=1.1, GB=...)
+
+# %%
+sharded = Layout(16, 1, 1, 3, NOTHING, 1, 8, program=MODERN)
+memory = judge(task.model, task.cluster, sharded, task.length).memory
+course.answer("capstone_states", GB=(memory.total - memory.activations) / 1e9)
+print(plan_text(task, sharded))
+
+# %% [markdown]
+# Now this fits, but the goal isn't reached. Your function gets a `task` with the attributes `model`, `cluster`,
+# `batch`, `length` and `goal`, and returns a layout. `task.cluster` has `gpus`, and `node`, the number of GPUs in a
+# node. A tensor-parallel group also has to divide the model's `heads` evenly.
+#
+# `judge(task.model, task.cluster, layout, task.length)` returns the memory and the time of a layout. Its attributes are
+# `fits`, `peak_share` (the MFU), `memory.parts()` and `seconds`. You may search, or argue; the check looks at the
+# layout alone. It draws models of 7 to 30 billion parameters, and other clusters: more or fewer GPUs, less memory,
+# slower links. A plan that is right for the 13 billion parameters above will not do for all of them.
+
+# %% tags=["exercise"]
+# plan_run
 
 # %%
 course.progress()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .capstone.trial import naive_data_parallel, tried
     from .framework_steps import largest_difference, step_seen
     from .framework_terms import Step
+    from .large_training.training_tasks import TrainingTask, llama_task
     from .lightning import is_there, load_lightning, missing, on_these_ranks
     from .manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
     from .passages import PASSAGES
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .sentences import (
         calls_text,
         naive_steps_text,
+        plan_text,
         ran_text,
         same_text,
         sends_most,
