@@ -15,10 +15,11 @@
 # You can do both of them now, or wait until you have read the lessons that follow this one.
 
 # %%
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -29,9 +30,12 @@ from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel import broadcast_parameters
 from course_utils.lessons.hybrid_and_sharded import EVERY_OTHER, FULL, MODERN, NOTHING
 from course_utils.lessons.hybrid_and_sharded import Layout, judge
+from course_utils.lessons.profiling import Lanes, difference, intersection, length
+from course_utils.lessons.profiling import pictures as profile_pictures
 from course_utils.lessons.read_the_manual import BUDGET, DEEPSPEED, HOROVOD, JAX
 from course_utils.lessons.read_the_manual import NAIVE_STEPS, TENSORFLOW, TORCH, Step
-from course_utils.lessons.read_the_manual import TrainingTask, budget_bars, llama_task
+from course_utils.lessons.read_the_manual import Cause, Recovery, TrainingTask
+from course_utils.lessons.read_the_manual import budget_bars, llama_task, made_lanes
 from course_utils.lessons.read_the_manual import naive_data_parallel, naive_steps_text
 from course_utils.lessons.read_the_manual import network, plan_text, tried, used
 from course_utils.lessons.read_the_manual import what_others_reached
@@ -391,16 +395,110 @@ print(plan_text(task, sharded))
 # %% tags=["exercise"]
 # plan_run
 
+# %% [markdown]
+# ## 4 · The second capstone: a GPU dies
+#
+# Suppose that a training runs on 16 GPUs with the mesh `{"data": 4, "pipeline": 2, "tensor":
+# 2}`. Then GPU 5 dies. You could stop all 16 and wait for a new one. But the other replicas have everything that they
+# need, so they can go on.
+#
+# ```
+#             pipeline 0           pipeline 1
+#          tensor 0   tensor 1   tensor 0   tensor 1
+# data 0       0          1          2          3
+# data 1       4          5 ✗        6          7
+# data 2       8          9         10         11
+# data 3      12         13         14         15
+# ```
+#
+# **Who stops?** Each row is a replica, that is, one copy of the model, cut into four parts. Without rank 5 there is no
+# forward pass in replica 1, so ranks 4, 6 and 7 stop as well. The replica fails as a whole, and the three others go on.
+#
+# **Who takes which micro-batches?** A step has 16 micro-batches, and they should stay the same 16, because with a
+# smaller batch it would be a different training. Each replica took 4 of them. Now three replicas take 6, 5 and 5. No
+# replica should take two more than another, because the slowest one decides how long the step takes.
+#
+# **With what weights?** Each replica calculates the *mean* gradient of its own micro-batches. If you averaged the three
+# means as before, each of the 6 micro-batches of the first replica would count less than one of the others. The
+# gradient of the whole batch is the weighted sum, with the weights 6/16, 5/16 and 5/16.
+#
+# **Who heals whom?** When rank 5 has been replaced, replica 1 comes back. Its new GPU has no state at all, and the
+# states of ranks 4, 6 and 7 are some steps old. Each of the four receives the weights and the optimizer's state from a
+# rank with the same part of the model. For rank 5, this is rank 1, 9 or 13. This works only if ZeRO divides nothing
+# among the replicas. If it did, no other rank would have rank 5's part of the optimizer's state, and you would have to
+# load a checkpoint.
+#
+# Your function returns these four answers as a `Recovery`:
+#
+# ```
+# Recovery(
+#     stopped=[4, 5, 6, 7],
+#     batches={0: [0, 3, 6, 9, 12, 15], 2: [1, 4, 7, 10, 13], 3: [2, 5, 8, 11, 14]},
+#     weights={0: 6 / 16, 2: 5 / 16, 3: 5 / 16},
+#     heals={4: 0, 5: 1, 6: 2, 7: 3},
+# )
+# ```
+#
+# Which replica takes which micro-batches is up to you, and so is the replica that heals. The axes can be in any order,
+# and there can be others, for example `"shard"` if ZeRO divides the state inside each replica. Several GPUs may have
+# died. If no replica is complete, or a dead rank isn't on the mesh, `raise CourseError("…")`. The check takes a step
+# with your split in float64, and compares its gradient with that of the whole batch.
+
+# %% tags=["exercise"]
+# go_on_without
+
+# %% [markdown]
+# ## 5 · The second capstone: what makes this training slow?
+#
+# The training runs again, but each step takes longer than planned. You have a trace of every rank, which `lanes_of` of
+# lesson 14 has read. Here is such a trace. It was made up for this exercise, like all traces of the check, so that we
+# know what is wrong with it.
+
+# %%
+lanes = made_lanes(np.random.default_rng(3), Cause.STRAGGLER, ranks=4, slow_rank=2)
+profile_pictures.profile(
+    lanes, "Three ranks wait in the all-reduce, and rank 2 hardly waits"
+)
+
+# %% [markdown]
+# On ranks 0, 1 and 3, a large part of the communication is exposed. It looks as if the messages were slow, but look at
+# rank 2. All ranks leave the all-reduce at the same time, and rank 2 enters it last. Its exposed communication is as
+# long as the messages themselves need. Whatever the others wait beyond that, they wait for rank 2.
+#
+# Your function gets the lanes of all ranks. For each cause, it adds up the seconds that are lost on all ranks together:
+#
+# | cause | what is lost to it |
+# |---|---|
+# | `Cause.MESSAGES` | on each rank, as many seconds as the *least* exposed communication of any rank |
+# | `Cause.STRAGGLER` | exposed communication beyond that |
+# | `Cause.INPUT` | idle time in the phase "input" |
+# | `Cause.BUBBLE` | all other idle time; in a pipeline, a rank is idle when it waits for other stages |
+# | `Cause.AGAIN` | computing in the phase "again", where activations are computed a second time |
+# | `Cause.OPTIMIZER` | computing in the phase "optimizer" |
+#
+# It returns the cause with the most seconds, and a rank. The rank is the one that all others wait for if the cause is
+# `Cause.STRAGGLER`, and otherwise `None`. For the picture above, this is `(Cause.STRAGGLER, 2)`.
+#
+# The attributes of a lane are `rank`, `computing`, `communication`, `exposed` and `idle`, which are lists of intervals
+# in seconds, and `phases`, a dictionary from names to such lists. `own.exposed_seconds` is the length of `own.exposed`.
+# `intersection(a, b)`, `difference(a, b)` and `length(a)` calculate with such lists. Three things to keep in mind: a
+# message that is hidden costs nothing, input that is loaded while the rank computes costs nothing either, and not
+# every trace has all phases.
+
+# %% tags=["exercise"]
+# find_bottleneck
+
 # %%
 course.progress()
 
 # %% [markdown]
-# Now take a manual that you have never seen, and ask it the six questions of this lesson. What is a rank there, which
-# rank gets which images, and where are the gradients divided?
+# You have planned a training, kept it running, and found out what slows it down. That is the work of an engineer who
+# trains large models, and the rest of it needs a cluster.
 #
-# Two more lessons follow, and both can be read before or after the capstone. In [lesson
-# 16](../notebooks/16_experts.ipynb) a network uses only some of its weights for each token, and in [lesson
-# 17](../notebooks/17_long_texts.ipynb) several ranks share one long text.
+# Now take a manual that you have never seen, and ask it the six questions of this lesson. What is a rank there, which
+# rank gets which images, and where are the gradients divided? The lessons after this one can be read before or after
+# the capstones. In [lesson 16](../notebooks/16_experts.ipynb) a network uses only some of its weights for each token,
+# and in [lesson 17](../notebooks/17_long_texts.ipynb) several ranks share one long text.
 
 # %%
 ranks.stop()

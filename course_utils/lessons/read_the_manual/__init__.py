@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .capstone.trial import naive_data_parallel, tried
     from .framework_steps import largest_difference, step_seen
     from .framework_terms import Step
+    from .large_training.bottleneck import Cause
+    from .large_training.lost_gpu import Recovery
+    from .large_training.made_lanes import made_lanes
     from .large_training.training_tasks import TrainingTask, llama_task
     from .lightning import is_there, load_lightning, missing, on_these_ranks
     from .manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
