@@ -359,7 +359,11 @@ what_others_reached()
 
 # %%
 task = llama_task()
-print(plan_text(task, Layout(16, 1, 1, 0, NOTHING, 1, 8, program=MODERN)))
+mesh = {"data": 16, "tensor": 1, "pipeline": 1}
+copies = Layout(
+    **mesh, zero=0, again=NOTHING, micro_batch=1, micro_batches=8, program=MODERN
+)
+print(plan_text(task, copies))
 
 # %% [markdown]
 # It would be fast, but it doesn't fit. So something has to be divided or computed again, and each of these has a price:
@@ -377,7 +381,9 @@ print(plan_text(task, Layout(16, 1, 1, 0, NOTHING, 1, 8, program=MODERN)))
 course.predict("capstone_states", within=1.1, GB=...)
 
 # %%
-sharded = Layout(16, 1, 1, 3, NOTHING, 1, 8, program=MODERN)
+sharded = Layout(
+    **mesh, zero=3, again=NOTHING, micro_batch=1, micro_batches=8, program=MODERN
+)
 memory = judge(task.model, task.cluster, sharded, task.length).memory
 course.answer("capstone_states", GB=(memory.total - memory.activations) / 1e9)
 print(plan_text(task, sharded))
@@ -398,9 +404,8 @@ print(plan_text(task, sharded))
 # %% [markdown]
 # ## 4 · The second capstone: a GPU dies
 #
-# Suppose that a training runs on 16 GPUs with the mesh `{"data": 4, "pipeline": 2, "tensor":
-# 2}`. Then GPU 5 dies. You could stop all 16 and wait for a new one. But the other replicas have everything that they
-# need, so they can go on.
+# Suppose that a training runs on 16 GPUs with the mesh `{"data": 4, "pipeline": 2, "tensor": 2}`. Then GPU 5 dies. You
+# could stop all 16 and wait for a new one. But the other replicas have everything that they need, so they can go on.
 #
 # ```
 #             pipeline 0           pipeline 1

@@ -11,7 +11,7 @@ from course_utils.lessons.profiling import intervals
 from course_utils.lessons.profiling.lanes import Lanes
 from course_utils.lessons.read_the_manual.large_training.bottleneck import Cause
 from course_utils.lessons.read_the_manual.large_training.made_lanes import late_input_lanes, made_lanes
-from course_utils.words import capital, count, percent
+from course_utils.words import count, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -112,9 +112,8 @@ def _drawing(outcome: Outcome) -> "Figure | None":
 
     lanes = sorted(outcome.case.arguments[0][0], key=lambda own: own.rank)
     (cause, most), *_ = _largest(outcome)
-    return pictures.profile(
-        lanes, f"{capital(cause.value)} takes {percent(most)} of the ranks' time", outcome.case.label
-    )
+    title = f"{percent(most)} of the ranks' time is lost to {cause.value}"
+    return pictures.profile(lanes, title, outcome.case.label)
 
 
 EXERCISE = Exercise(

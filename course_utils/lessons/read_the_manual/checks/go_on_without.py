@@ -22,7 +22,7 @@ Sizes = Mapping[str, int]
 
 def _cases(rng: np.random.Generator, available: int) -> Iterator[Case]:
     def case(sizes: Sizes, dead: Sequence[int], micro_batches: int, key: str = "") -> Case:
-        label = f"the mesh {dict(sizes)}, {ranks_in_words(list(dead))} dead, {micro_batches} micro-batches"
+        label = f"the mesh {dict(sizes)}, {ranks_in_words(list(dead))} died, {micro_batches} micro-batches"
         seed = int(rng.integers(2**31))
         given = (sizes, list(dead), micro_batches)
         return Case(label, [given], with_comm=False, key=key, judge=lambda outcome: _wrong(outcome, seed))

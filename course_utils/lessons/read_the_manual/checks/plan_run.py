@@ -10,7 +10,14 @@ from course_utils.checks.exercise import Case, Exercise, Outcome, Recogniser
 from course_utils.checks.finding import Finding, Kind, own
 from course_utils.checks.symptoms import raised
 from course_utils.lessons.hybrid_and_sharded.planner.layout_search import Choice, judge
-from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import AGAIN, BUBBLE, COMPUTE, DATA, TENSOR
+from course_utils.lessons.hybrid_and_sharded.planner.step_estimate import (
+    AGAIN,
+    BUBBLE,
+    COMPUTE,
+    DATA,
+    OPTIMIZER,
+    TENSOR,
+)
 from course_utils.lessons.hybrid_and_sharded.planner.training_layout import MODERN, Layout
 from course_utils.lessons.read_the_manual.large_training.training_tasks import TrainingTask, drawn_tasks, llama_task
 from course_utils.words import bytes_text, count, percent
@@ -22,6 +29,8 @@ DRAWN = 2
 """Tasks of each check that no earlier check has seen."""
 SETTINGS = ("data", "tensor", "pipeline", "zero", "again", "micro_batch", "micro_batches", "program")
 """Fields of a layout that the exercise's table names."""
+NOUNS = {AGAIN: "computing again", BUBBLE: "the bubble", OPTIMIZER: "the optimizer"}
+"""What sentences call parts of a step whose names do not fit into them."""
 STATES = {"parameters", "gradients", "optimizer state"}
 
 
@@ -93,12 +102,10 @@ def _missed(choice: Choice, task: TrainingTask) -> Finding | None:
     """What the layout misses, memory first."""
     if not choice.fits:
         part, size = _largest(choice.memory.parts())
-        words = (
-            "{layout}: a GPU needs {needs}, and may use {room} of its {memory}. The largest part is the {part}, {size}"
-        )
+        words = "{layout}: a GPU needs {needs}, and may use {room} of its {memory}. The {part} alone "
         return own(
             "memory",
-            words.replace("is the activations", "are the activations"),
+            words + ("needs {size}" if part == "optimizer state" else "need {size}"),
             layout=str(choice),
             needs=bytes_text(choice.needed),
             room=bytes_text(choice.room),
@@ -109,17 +116,15 @@ def _missed(choice: Choice, task: TrainingTask) -> Finding | None:
     if choice.peak_share >= task.goal:
         return None
     part, seconds = _largest(lost_parts(choice))
-    words = (
-        "{layout}: it fits, but reaches an MFU of {got:.1%}, and {expected:.1%} is asked for. Besides the computing, "
-    )
-    words += "the largest part of a step is {part}, {share}"
+    words = "{layout}: it fits, but reaches an MFU of {got:.1%}, and {expected:.1%} is asked for. Most of what a step "
+    words += "loses goes to {part}, {share} of the step"
     return own(
         "too-slow",
         words,
         layout=str(choice),
         got=choice.peak_share,
         expected=task.goal,
-        part=part,
+        part=NOUNS.get(part, part),
         share=percent(seconds / choice.step),
     )
 
@@ -171,7 +176,7 @@ def _praise(outcome: Outcome) -> str:
         f"every plan fits and reaches its goal. The last one is {choice}, with "
         f"{count(choice.layout.micro_batches, 'micro-batch')}. It needs {bytes_text(choice.needed)} of "
         f"{bytes_text(choice.room)} and reaches {choice.peak_share:.1%}, where {task.goal:.1%} was asked for; "
-        f"the largest part of its step besides the computing is {part}, {percent(seconds / choice.step)}"
+        f"most of what a step loses goes to {NOUNS.get(part, part)}, {percent(seconds / choice.step)} of it"
     )
 
 
