@@ -115,7 +115,7 @@ def arrows() -> dict[tuple[int, int], list[Point]]:
 
 def effort(lesson: Lesson) -> str:
     """A lesson's minutes and exercises, in words."""
-    last = ", the last of which is the capstone" if lesson is ALL_OF_IT else ""
+    last = ", with both capstones" if lesson is ALL_OF_IT else ""
     return f"{lesson.minutes_of_pages} min · {count(len(names_of(lesson)), 'exercise')}{last}"
 
 
@@ -135,7 +135,7 @@ def alt_text() -> str:
     either_way = listed(tuple(before for before, _ in EITHER_WAY))
     return (
         f"Map of the course, which lesson builds on which. {'. '.join(texts)}. Lessons {either_way} may be read before "
-        f"or after {ALL_OF_IT.number}, which ends with the capstone."
+        f"or after {ALL_OF_IT.number}, whose exercises end with two capstones."
     )
 
 

@@ -3,26 +3,41 @@
 # %% [markdown]
 # # Exercises: can I now read any framework's manual?
 #
-# In the first exercise you read five manuals closely enough to calculate what their settings mean. The second one is
-# the capstone of this course. You train a network on four nodes with slow links, within a budget, and you may use
-# everything that you have learned. The exercises belong to [lesson 15](../notebooks/15_read_the_manual.ipynb). The
-# capstone brings together what lessons 1 to 8 taught, so you can do it before or after lessons 16 to 18.
+# In the first exercise you read five manuals closely enough to calculate what their settings mean. The others are the
+# two capstones of this course, in which you may use everything that you have learned. They belong to [lesson
+# 15](../notebooks/15_read_the_manual.ipynb).
+#
+# - **The first capstone**, exercise 2, needs lessons 1 to 8. You train a network on four nodes with slow links, within
+#   a budget.
+# - **The second capstone**, exercises 3 to 5, needs the lessons from 9 on. You plan how to train a model of 13 billion
+#   parameters on 16 GPUs, go on when one of the GPUs dies, and find out what makes a training slow.
+#
+# You can do both of them now, or wait until you have read the lessons that follow this one.
 
 # %%
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 import course_utils as course
+from course_utils.errors import CourseError
 from course_utils.lessons.data_parallel import broadcast_parameters
+from course_utils.lessons.hybrid_and_sharded import EVERY_OTHER, FULL, MODERN, NOTHING
+from course_utils.lessons.hybrid_and_sharded import Layout, judge
+from course_utils.lessons.profiling import Lanes, difference, intersection, length
+from course_utils.lessons.profiling import pictures as profile_pictures
 from course_utils.lessons.read_the_manual import BUDGET, DEEPSPEED, HOROVOD, JAX
 from course_utils.lessons.read_the_manual import NAIVE_STEPS, TENSORFLOW, TORCH, Step
-from course_utils.lessons.read_the_manual import budget_bars, naive_data_parallel
-from course_utils.lessons.read_the_manual import naive_steps_text, network, tried, used
+from course_utils.lessons.read_the_manual import Cause, Recovery, TrainingTask
+from course_utils.lessons.read_the_manual import budget_bars, llama_task, made_lanes
+from course_utils.lessons.read_the_manual import naive_data_parallel, naive_steps_text
+from course_utils.lessons.read_the_manual import network, plan_text, tried, used
 from course_utils.lessons.read_the_manual import what_others_reached
 from course_utils.words import wrapped
 
@@ -144,7 +159,7 @@ ranks.load_torch()
 # match_terms
 
 # %% [markdown]
-# ## 2 · The capstone
+# ## 2 · The first capstone
 #
 # Four nodes are connected by links of 100 Mbit/s. You train a VGG-11 with an eighth of the usual channels on the images
 # of all four nodes. The network has 145,898 parameters, so its gradients take 584 KB in float32. This is what is asked
@@ -315,16 +330,182 @@ what_others_reached()
 # If you have no runs yet, the page tells you which line makes them. Then write three sentences below it. What did you
 # try first, what did it cost, and what would you do on forty nodes?
 
+# %% [markdown]
+# ## 3 · The second capstone: plan the training
+#
+# You have two nodes of eight H100 GPUs, and want to train Llama 2 13B on them, with 128 texts of 4,096 tokens in each
+# step. Before you ask a cluster for 16 GPUs, you should know how to use them. Which of them share the matrices of a
+# layer, which are stages of a pipeline, and which are replicas? What does ZeRO divide? What is computed again?
+#
+# These are the settings that you choose, and the names that they have in lesson 11's `Layout`:
+#
+# | setting | what it means | values |
+# |---|---|---|
+# | `data`, `tensor`, `pipeline` | GPUs along each axis of the mesh | their product is the number of GPUs |
+# | `zero` | the stage of ZeRO | 0 to 3 |
+# | `again` | what the backward pass computes again | `NOTHING`, `EVERY_OTHER` (every other matrix product), `FULL` |
+# | `micro_batch` | texts in a micro-batch of one replica | 1 or more |
+# | `micro_batches` | micro-batches of one replica in a step | `data` · `micro_batch` · `micro_batches` is the batch |
+# | `program` | how the training program is written | always `MODERN`: fused attention, compiled |
+#
+# Two things are asked for. The layout must **fit**: a GPU may use nine tenths of its memory, and the rest is a margin
+# for what no formula counts. And it must be **fast**: its MFU, the share of the GPUs' peak that the model itself needs
+# (lesson 11), must reach the task's goal, which is 95% of the best that a search over these settings finds.
+
+# %% [markdown]
+# Let us begin with the simplest layout, plain data parallelism. Each GPU keeps 16 bytes for each of the 13 billion
+# parameters (lesson 9), which makes 13 · 16 = 208 GB. Of that, 26 GB are parameters, 26 GB gradients, and 156 GB the
+# optimizer's state. A GPU has 80 GB. `judge` calculates the rest, on paper, with the formulas of lesson 11's planner:
+
+# %%
+task = llama_task()
+mesh = {"data": 16, "tensor": 1, "pipeline": 1}
+copies = Layout(
+    **mesh, zero=0, again=NOTHING, micro_batch=1, micro_batches=8, program=MODERN
+)
+print(plan_text(task, copies))
+
+# %% [markdown]
+# It would be fast, but it doesn't fit. So something has to be divided or computed again, and each of these has a price:
+#
+# - ZeRO divides the optimizer's state, then gradients, then parameters. From stage 2 on, it sends more often.
+# - Tensor parallelism divides everything inside a layer. In exchange, all GPUs of a group wait for messages in every
+#   layer.
+# - A pipeline divides the layers. It idles while it fills and drains, and the first stage keeps several micro-batches.
+# - Computing again saves activations and nothing else. `FULL` makes about a third more work.
+#
+# **Predict.** Suppose that you only add ZeRO's stage 3, so `zero=3` instead of 0. How many GB do parameters, gradients
+# and the optimizer's state take on each of 16 GPUs? ZeRO gathers two layers at a time, and that is another 1.3 GB.
+
+# %%
+course.predict("capstone_states", within=1.1, GB=...)
+
+# %%
+sharded = Layout(
+    **mesh, zero=3, again=NOTHING, micro_batch=1, micro_batches=8, program=MODERN
+)
+memory = judge(task.model, task.cluster, sharded, task.length).memory
+course.answer("capstone_states", GB=(memory.total - memory.activations) / 1e9)
+print(plan_text(task, sharded))
+
+# %% [markdown]
+# Now this fits, but the goal isn't reached. Your function gets a `task` with the attributes `model`, `cluster`,
+# `batch`, `length` and `goal`, and returns a layout. `task.cluster` has `gpus`, and `node`, the number of GPUs in a
+# node. A tensor-parallel group also has to divide the model's `heads` evenly.
+#
+# `judge(task.model, task.cluster, layout, task.length)` returns the memory and the time of a layout. Its attributes are
+# `fits`, `peak_share` (the MFU), `memory.parts()` and `seconds`. You may search, or argue; the check looks at the
+# layout alone. It draws models of 7 to 30 billion parameters, and other clusters: more or fewer GPUs, less memory,
+# slower links. A plan that is right for the 13 billion parameters above will not do for all of them.
+
+# %% tags=["exercise"]
+# plan_run
+
+# %% [markdown]
+# ## 4 · The second capstone: a GPU dies
+#
+# Suppose that a training runs on 16 GPUs with the mesh `{"data": 4, "pipeline": 2, "tensor": 2}`. Then GPU 5 dies. You
+# could stop all 16 and wait for a new one. But the other replicas have everything that they need, so they can go on.
+#
+# ```
+#             pipeline 0           pipeline 1
+#          tensor 0   tensor 1   tensor 0   tensor 1
+# data 0       0          1          2          3
+# data 1       4          5 ✗        6          7
+# data 2       8          9         10         11
+# data 3      12         13         14         15
+# ```
+#
+# **Who stops?** Each row is a replica, that is, one copy of the model, cut into four parts. Without rank 5 there is no
+# forward pass in replica 1, so ranks 4, 6 and 7 stop as well. The replica fails as a whole, and the three others go on.
+#
+# **Who takes which micro-batches?** A step has 16 micro-batches, and they should stay the same 16, because with a
+# smaller batch it would be a different training. Each replica took 4 of them. Now three replicas take 6, 5 and 5. No
+# replica should take two more than another, because the slowest one decides how long the step takes.
+#
+# **With what weights?** Each replica calculates the *mean* gradient of its own micro-batches. If you averaged the three
+# means as before, each of the 6 micro-batches of the first replica would count less than one of the others. The
+# gradient of the whole batch is the weighted sum, with the weights 6/16, 5/16 and 5/16.
+#
+# **Who heals whom?** When rank 5 has been replaced, replica 1 comes back. Its new GPU has no state at all, and the
+# states of ranks 4, 6 and 7 are some steps old. Each of the four receives the weights and the optimizer's state from a
+# rank with the same part of the model. For rank 5, this is rank 1, 9 or 13. This works only if ZeRO divides nothing
+# among the replicas. If it did, no other rank would have rank 5's part of the optimizer's state, and you would have to
+# load a checkpoint.
+#
+# Your function returns these four answers as a `Recovery`:
+#
+# ```
+# Recovery(
+#     stopped=[4, 5, 6, 7],
+#     batches={0: [0, 3, 6, 9, 12, 15], 2: [1, 4, 7, 10, 13], 3: [2, 5, 8, 11, 14]},
+#     weights={0: 6 / 16, 2: 5 / 16, 3: 5 / 16},
+#     heals={4: 0, 5: 1, 6: 2, 7: 3},
+# )
+# ```
+#
+# Which replica takes which micro-batches is up to you, and so is the replica that heals. The axes can be in any order,
+# and there can be others, for example `"shard"` if ZeRO divides the state inside each replica. Several GPUs may have
+# died. If no replica is complete, or a dead rank isn't on the mesh, `raise CourseError("…")`. The check takes a step
+# with your split in float64, and compares its gradient with that of the whole batch.
+
+# %% tags=["exercise"]
+# go_on_without
+
+# %% [markdown]
+# ## 5 · The second capstone: what makes this training slow?
+#
+# The training runs again, but each step takes longer than planned. You have a trace of every rank, which `lanes_of` of
+# lesson 14 has read. Here is such a trace. It was made up for this exercise, like all traces of the check, so that we
+# know what is wrong with it.
+
+# %%
+lanes = made_lanes(np.random.default_rng(3), Cause.STRAGGLER, ranks=4, slow_rank=2)
+profile_pictures.profile(
+    lanes, "Three ranks wait in the all-reduce, and rank 2 hardly waits"
+)
+
+# %% [markdown]
+# On ranks 0, 1 and 3, a large part of the communication is exposed. It looks as if the messages were slow, but look at
+# rank 2. All ranks leave the all-reduce at the same time, and rank 2 enters it last. Its exposed communication is as
+# long as the messages themselves need. Whatever the others wait beyond that, they wait for rank 2.
+#
+# Your function gets the lanes of all ranks. For each cause, it adds up the seconds that are lost on all ranks together:
+#
+# | cause | what is lost to it |
+# |---|---|
+# | `Cause.MESSAGES` | on each rank, as many seconds as the *least* exposed communication of any rank |
+# | `Cause.STRAGGLER` | exposed communication beyond that |
+# | `Cause.INPUT` | idle time in the phase "input" |
+# | `Cause.BUBBLE` | all other idle time; in a pipeline, a rank is idle when it waits for other stages |
+# | `Cause.AGAIN` | computing in the phase "again", where activations are computed a second time |
+# | `Cause.OPTIMIZER` | computing in the phase "optimizer" |
+#
+# It returns the cause with the most seconds, and a rank. The rank is the one that all others wait for if the cause is
+# `Cause.STRAGGLER`, and otherwise `None`. For the picture above, this is `(Cause.STRAGGLER, 2)`.
+#
+# The attributes of a lane are `rank`, `computing`, `communication`, `exposed` and `idle`, which are lists of intervals
+# in seconds, and `phases`, a dictionary from names to such lists. `own.exposed_seconds` is the length of `own.exposed`.
+# `intersection(a, b)`, `difference(a, b)` and `length(a)` calculate with such lists. Three things to keep in mind: a
+# message that is hidden costs nothing, input that is loaded while the rank computes costs nothing either, and not
+# every trace has all phases.
+
+# %% tags=["exercise"]
+# find_bottleneck
+
 # %%
 course.progress()
 
 # %% [markdown]
-# Now take a manual that you have never seen, and ask it the six questions of this lesson. What is a rank there, which
-# rank gets which images, and where are the gradients divided?
+# You have planned a training, kept it running, and found out what slows it down. That is the work of an engineer who
+# trains large models, and the rest of it needs a cluster.
 #
-# Two more lessons follow, and both can be read before or after the capstone. In [lesson
-# 16](../notebooks/16_experts.ipynb) a network uses only some of its weights for each token, and in [lesson
-# 17](../notebooks/17_long_texts.ipynb) several ranks share one long text.
+# Now take a manual that you have never seen, and ask it the six questions of this lesson. What is a rank there, which
+# rank gets which images, and where are the gradients divided? The lessons after this one can be read before or after
+# the capstones. In [lesson 16](../notebooks/16_experts.ipynb) a network uses only some of its weights for each token,
+# and in [lesson 17](../notebooks/17_long_texts.ipynb) several ranks share one long text. In [lesson
+# 18](../notebooks/18_failures.ipynb) a training goes on after a rank has died, and in [lesson
+# 19](../notebooks/19_inference.ipynb) several ranks answer with a model that has been trained.
 
 # %%
 ranks.stop()

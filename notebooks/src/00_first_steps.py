@@ -390,8 +390,8 @@ ranks.stop()
 # ![Map of the course, which lesson builds on which. One machine: 1 on 0, 2 on 1, 3 on 2. Messages: 4 on 0, 5 on 4. Data
 # parallelism: 6 on 2 and 5, 7 on 6, 8 on 6. Model and pipeline parallelism: 9 on 6, 10 on 9, 17 on 9, 19 on 3 and 9.
 # Mixtures: 11 on 7 and 10, 12 on 11, 16 on 11. At work: 13 on 7, 14 on 3 and 7, 18 on 11 and 13. All of it: 15 on 8,
-# 12, 13 and 14. Lessons 16, 17, 18 and 19 may be read before or after 15, which ends with the
-# capstone.](../docs/map.png)
+# 12, 13 and 14. Lessons 16, 17, 18 and 19 may be read before or after 15, whose exercises end with two
+# capstones.](../docs/map.png)
 #
 # If you're not sure where to go, take the lessons in order. If you'd rather see processes talk first, start with
 # [lesson 4](04_messages.ipynb) and [lesson 5](05_allreduce.ipynb). Then come back to lessons [1](01_sgd.ipynb) and

@@ -448,8 +448,8 @@ words_table()
 # ## What you have done so far
 #
 # `course.report()` puts your own runs on one page. It shows the training runs of the Further notebooks of lessons
-# [6](06_data_parallel_further.ipynb) and [7](07_overlap_further.ipynb), and, once it has been checked, your capstone,
-# which is one of this lesson's exercises. To keep the page as a file, call `course.report("report.html")`.
+# [6](06_data_parallel_further.ipynb) and [7](07_overlap_further.ipynb), and, once it has been checked, your first
+# capstone, which is one of this lesson's exercises. To keep the page as a file, call `course.report("report.html")`.
 
 # %% tags=["here:15_report"]
 course.report()
@@ -467,9 +467,11 @@ ranks.stop()
 # mix the two rules, a step of SGD is wrong by a factor of $P$ without any error. So ask any manual who waits, who adds
 # up, whether it is a sum or a mean, who makes the start equal, what each rank keeps, and what happens when a rank dies.
 #
-# In [the exercises](../exercises/15_read_the_manual.ipynb) you translate the settings of five frameworks. The other
-# exercise is the **capstone**, in which you train a network over slow links within a budget. It brings together what
-# lessons 1 to 8 taught, so you can do it now, or after lessons 16 and 17. [Lesson 16](16_experts.ipynb) is about
+# In [the exercises](../exercises/15_read_the_manual.ipynb) you translate the settings of five frameworks. The others
+# are two **capstones**. In the first, you train a network over slow links within a budget, and it brings together what
+# lessons 1 to 8 taught. The second brings together the lessons from 9 on. You plan how a model of 13 billion parameters
+# is trained on 16 GPUs, decide how to go on when one of them dies, and find what makes a training slow. You can do both
+# now, or after the lessons that follow. [Lesson 16](16_experts.ipynb) is about
 # networks that use only some of their weights for each token.
 #
 # **To read**

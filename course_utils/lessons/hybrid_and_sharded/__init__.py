@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from .planner import pictures as planner_pictures
     from .planner.gpu_clusters import H100
     from .planner.language_models import MODELS
-    from .planner.layout_search import best, plan
+    from .planner.layout_search import best, judge, plan
     from .planner.published_h100 import halves, measured_steps, published_kinds_text, published_runs
     from .planner.published_runs import SPENT
+    from .planner.training_layout import EVERY_OTHER, FULL, MODERN, NOTHING, Layout
     from .planner.training_times import estimate_training
     from .report_network import enlarged, report_network, train_network
     from .sentences import (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .dumps.recorder_sentences import dumps_report
     from .feeding import feed_here
     from .gpu_steps import profile_launches
-    from .intervals import Interval
+    from .intervals import Interval, difference, intersection, length
     from .lanes import Lanes, lanes_of
     from .record_profiles import profile_ranks, training_step
     from .sentences import (

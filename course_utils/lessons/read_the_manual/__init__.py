@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from .capstone.trial import naive_data_parallel, tried
     from .framework_steps import largest_difference, step_seen
     from .framework_terms import Step
+    from .large_training.bottleneck import Cause
+    from .large_training.lost_gpu import Recovery
+    from .large_training.made_lanes import made_lanes
+    from .large_training.training_tasks import TrainingTask, llama_task
     from .lightning import is_there, load_lightning, missing, on_these_ranks
     from .local_ranks import local_ranks, parts_of
     from .manuals import DEEPSPEED, FRAMEWORKS, HOROVOD, JAX, TENSORFLOW, TORCH
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from .sentences import (
         calls_text,
         naive_steps_text,
+        plan_text,
         ran_text,
         same_text,
         sends_most,

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
+from course_utils.lessons.hybrid_and_sharded.planner.layout_search import judge
+from course_utils.lessons.hybrid_and_sharded.planner.training_layout import Layout
 from course_utils.lessons.read_the_manual.framework_steps import (
     AT_THE_START,
     Stepped,
@@ -12,6 +14,7 @@ from course_utils.lessons.read_the_manual.framework_steps import (
     parts,
     words_of,
 )
+from course_utils.lessons.read_the_manual.large_training.training_tasks import TrainingTask
 from course_utils.lessons.read_the_manual.passages import Passage
 from course_utils.measuring import larger, tied
 from course_utils.words import bytes_text, count, join, number_text, percent, rank_ranges
@@ -103,3 +106,15 @@ def stopping_text(losses: Sequence[Sequence[float]], limit: float) -> str:
     if not early:
         return f"{reached}, and no rank was below it earlier"
     return f"{reached}, but {rank_ranges(early)} alone would have stopped earlier"
+
+
+def plan_text(task: TrainingTask, layout: Layout) -> str:
+    """Return what a layout needs of a GPU's memory and where the time of its step goes, part by part."""
+    choice = judge(task.model, task.cluster, layout, task.length)
+    memory = {**choice.memory.parts(), "buffers": choice.buffers}
+    lines = [str(choice), "", f"{'':20}bytes of a GPU"]
+    lines += [f"{name:20}{bytes_text(size):>14}" for name, size in memory.items()]
+    lines += [f"{'together':20}{bytes_text(choice.needed):>14}   of {bytes_text(choice.room)} that may be used"]
+    lines += ["", f"{'':20}share of a step"]
+    lines += [f"{name:20}{percent(seconds / choice.step):>14}" for name, seconds in choice.seconds.items() if seconds]
+    return "\n".join([*lines, "", f"MFU {choice.peak_share:.1%}; the goal is {task.goal:.1%}"])
