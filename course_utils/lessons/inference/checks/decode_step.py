@@ -21,6 +21,7 @@ Weights = dict[str, "Tensor"]
 _RIGHT = "the numbers are right, but"
 _CUT = {"qkv": 0, "qkv_bias": 0, "out": 1, "up": 0, "up_bias": 0, "down": 1}
 """Along which dimension the ranks share a weight; the others are whole on every rank."""
+_KEYS, _VALUES = "the cached keys", "the cached values"
 _TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
 
 
@@ -59,7 +60,7 @@ def steps_of(function: Callable, weights: Weights, size: int, keys: Any, values:
         for x in xs:
             made.append(function(layer, x, kept, *own_group))
     found = {f"the output for token {number}": y for number, y in enumerate(made)}
-    return found | {"the cached keys": kept.keys, "the cached values": kept.values}
+    return found | {_KEYS: kept.keys, _VALUES: kept.values}
 
 
 def whole_layer(weights: Weights, size: int, past: int, xs: "Tensor", past_kv: "tuple[Tensor, Tensor]") -> dict:
@@ -80,7 +81,7 @@ def whole_layer(weights: Weights, size: int, past: int, xs: "Tensor", past_kv: "
         normed = layer_norm(y, y.shape, weights["norm_2"], weights["norm_2_bias"])
         wide = gelu(linear(normed, weights["up"], weights["up_bias"]))
         found[f"the output for token {number}"] = y + linear(wide, weights["down"]) + weights["down_bias"]
-    return found | {"the cached keys": keys, "the cached values": values}
+    return found | {_KEYS: keys, _VALUES: values}
 
 
 def calls(outcome: Outcome, rank: int) -> "list[Event]":
@@ -139,7 +140,7 @@ def _cases(rng: np.random.Generator, world_size: int) -> Iterator[Case]:
                 arguments.append((mine, size, keys, values, xs, size_of_group if groups > 1 else 0))
                 expected.append(
                     {
-                        name: tensor.chunk(size_of_group)[rank] if name.startswith("the cached") else tensor
+                        name: tensor.chunk(size_of_group)[rank] if name in (_KEYS, _VALUES) else tensor
                         for name, tensor in whole.items()
                     }
                 )
