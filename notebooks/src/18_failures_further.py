@@ -15,6 +15,7 @@
 # 2. *Two ranks compute the same gradient*: how to find a wrong one
 # 3. *A slow rank is harder to see than a dead one*: find it from a trace of collectives
 # 4. *The batch becomes smaller, or there are spares*: what each of the two costs
+# 5. *PyTorch saves in pieces, too*: the lesson's checkpoint with `torch.distributed.checkpoint`
 #
 # *30 minutes · optional, after [lesson 18](18_failures.ipynb) · 4 ranks*
 
@@ -133,8 +134,10 @@ print("in two of them:", suspects)
 
 # %% [markdown]
 # This doubles the work of a step. If it is done in every hundredth step, it costs 1% of the time, and an error that
-# lasts is found after a hundred steps at most. An error that happens only once in a while may be missed. A different
-# method is to repeat a suspicious step, for example one with a sudden jump of the loss, on other hardware.
+# lasts is found after a hundred steps at most. An error that happens only once in a while may be missed. The two ranks
+# must also get the same bits if nothing is wrong. On a GPU this isn't a matter of course, because some kernels add in
+# an order that changes from run to run, so this test needs deterministic kernels. A different method is to repeat a
+# suspicious step, for example one with a sudden jump of the loss, on other hardware.
 #
 # ## A slow rank is harder to see than a dead one
 #
@@ -200,6 +203,30 @@ course.measured("least_waiting", busy=busy, answer=answer)
 # Which is cheaper? Take 128 replicas, and let a failure take out one of them for 10 minutes, every 186 minutes. On
 # average 10 ÷ 186 = 0.05 replicas are missing, which is 0.04% of 128. A single spare costs 1 ÷ 129 = 0.8%. So spares
 # only pay if the repair takes much longer than this, or if a batch of changing size isn't acceptable.
+#
+# ## PyTorch saves in pieces, too
+#
+# In `torch.distributed.checkpoint`, a piece is described by a `DTensor`, which knows its part of the whole tensor, and
+# the table of all pieces is the file `.metadata`. In the next cell four ranks save the vector of the lesson, and then
+# three and two ranks load it:
+
+# %%
+import tempfile
+from pathlib import Path
+
+from course_utils.lessons.failures import load_with_torch, save_with_torch
+
+NUMBERS = 3600
+scratch = tempfile.TemporaryDirectory()
+shares = np.split(np.arange(float(NUMBERS)), 4)
+ranks.run(save_with_torch, scratch.name, course.per_rank(shares), backend="gloo")
+for size in (3, 2):
+    parts = ranks.run(
+        load_with_torch, scratch.name, NUMBERS, ranks=size, backend="gloo"
+    ).results
+    assert np.array_equal(np.concatenate(parts), np.arange(NUMBERS))
+    print(f"by {size} ranks:", [f"{part[0]:g} to {part[-1]:g}" for part in parts])
+print(sorted(file.name for file in Path(scratch.name).iterdir()))
 
 # %%
 ranks.stop()
@@ -211,3 +238,5 @@ ranks.stop()
 #   systems*](https://doi.org/10.1145/226643.226647): why a slow process can't be told from a dead one for certain.
 # - Dixit and others, 2021, [*Silent Data Corruptions at Scale*](https://arxiv.org/abs/2102.11245): wrong results of
 #   processors in a large company's data centres.
+# - torchft's [issue 163](https://github.com/meta-pytorch/torchft/issues/163), in which a user asks what a quorum is,
+#   and [issue 329](https://github.com/meta-pytorch/torchft/issues/329), about a recovery that was slow.

@@ -1,4 +1,4 @@
-"""The manager: what a replica needs to meet the others. It reports to the lighthouse and makes the process groups."""
+"""The manager: a replica's connection to the lighthouse. It reports, and waits for the quorum of the next step."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -16,17 +16,18 @@ import torch.distributed as dist
 from course_utils.tcp_store import tcp_store
 
 
-@dataclass
-class Quorum:
-    """The members of the next step, as ranks of the process group that they have met in.
+class NextQuorum(NamedTuple):
+    """The members of the next step, and whether they need a new process group.
 
     Attributes:
         members: the replicas that take part, in ascending order; the first has rank 0.
         heals: the rank of each newcomer → the rank of its peer.
+        prefix: of the keys with which the members meet in a new process group; empty if their present group stays.
     """
 
     members: list[int]
     heals: dict[int, int]
+    prefix: str
 
 
 @dataclass
@@ -42,6 +43,7 @@ class Manager:
         folder: of the checkpoints.
         port: of the lighthouse.
         timeout: seconds, for a message of another replica, and for the lighthouse's answer.
+        store: the lighthouse's, once this manager is connected.
     """
 
     replica: int
@@ -52,7 +54,7 @@ class Manager:
     folder: Path
     port: int
     timeout: float
-    _store: Any = None
+    store: Any = None
     _reports: int = 0
     _group: int = 0
     _failed: bool = False
@@ -67,44 +69,40 @@ class Manager:
         given = json.loads((arguments or sys.argv[1:])[0])
         manager = cls(**{**given, "folder": Path(given["folder"])})
         threading.Thread(target=end_with_the_pipe, daemon=True).start()
-        waiting = timedelta(seconds=manager.timeout)
-        manager._store = tcp_store("127.0.0.1", manager.port, 1, waiting, serve=False)
+        manager.store = tcp_store("127.0.0.1", manager.port, 1, manager.patience, serve=False)
         return manager
 
-    def next_quorum(self, step: int) -> Quorum:
+    @property
+    def patience(self) -> timedelta:
+        """How long to wait for a message."""
+        return timedelta(seconds=self.timeout)
+
+    def next_quorum(self, step: int) -> NextQuorum:
         """Report how many steps this replica's state includes, and wait for the lighthouse's answer.
 
-        If others take part than before, or the last step has failed, all of them meet in a new process group.
+        If others take part than before, or the last step has failed, the members need a new process group.
         """
         answer = json.loads(self._ask(step))
-        members = answer["members"]
-        if answer["group"] != self._group:
-            self.leave()
-            self._group = answer["group"]
-            dist.init_process_group(
-                "gloo",
-                store=dist.PrefixStore(f"group/{self._group}", self._store),
-                rank=members.index(self.replica),
-                world_size=len(members),
-                timeout=timedelta(seconds=self.timeout),
-            )
+        members, group = answer["members"], answer["group"]
+        prefix = f"group/{group}" if group != self._group else ""
+        self._group = group
         heals = {members.index(newcomer): members.index(peer) for newcomer, peer in answer["heals"]}
-        return Quorum(members, heals)
+        return NextQuorum(members, heals, prefix)
 
     def _ask(self, step: int) -> bytes:
         number = self._report(step, finished=False)
-        return self._store.get(f"quorum/{self.process}/{number}")
+        return self.store.get(f"quorum/{self.process}/{number}")
 
     def _report(self, step: int, finished: bool) -> int:
         number, self._reports = self._reports, self._reports + 1
         report = {"step": step, "failed": self._failed, "finished": finished, "loss": self._loss}
-        self._store.set(f"report/{self.process}/{number}", json.dumps(report))
+        self.store.set(f"report/{self.process}/{number}", json.dumps(report))
         self._failed, self._loss = False, None
         return number
 
     def completed(self, state: torch.Tensor, loss: float) -> None:
         """Note a step that this replica has completed; its next report mentions it."""
-        self._store.set(f"state/{self.process}/{self._reports}", state.numpy().tobytes())
+        self.store.set(f"state/{self.process}/{self._reports}", state.numpy().tobytes())
         self._loss = loss
 
     def failed(self) -> None:
@@ -116,7 +114,6 @@ class Manager:
         """Leave the process group, if there is one. A member that still waits for this replica there gets an error."""
         if dist.is_initialized():
             dist.destroy_process_group()
-        self._group = 0
 
     def finish(self, step: int) -> None:
         """Make the last report."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Patch, Rectangle
 
 from course_utils.draw import style
@@ -13,7 +14,7 @@ from course_utils.lessons.failures.sentences import lost_text, silent_text
 from course_utils.words import count
 
 DONE, LOST, HEALED = "#0072B2", "#E69F00", "#009E73"
-"""A step that counts, a step in vain (or done again), and a step before which the replica was healed."""
+"""A step that counts, a step that is lost, and a step before which the replica was healed."""
 _ROW = 0.34  # inches
 
 
@@ -28,10 +29,14 @@ def attempts(run: ReplicaRun, title: str = "") -> Figure:
     last = {attempt.step: index for index, attempt in enumerate(run.attempts)}
     marks = {
         "took part, and the step counts": Patch(facecolor=DONE),
-        "in vain, or done again": Patch(facecolor=LOST),
-        "was healed first": Patch(facecolor=HEALED),
-        "× died": Patch(facecolor="white"),
+        "took part, and the step is lost": Patch(facecolor=LOST),
     }
+    if any(attempt.heals for attempt in run.attempts):
+        marks["was healed, then took part"] = Patch(facecolor=HEALED)
+    if any(len(attempt.members) < size for attempt in run.attempts):
+        marks["did not take part"] = Patch(facecolor="none", edgecolor=style.INK, linewidth=0.5)
+    if run.deaths:
+        marks["died"] = Line2D([], [], color="black", marker="x", linestyle="none", markersize=5)
     left, right = 0.75, 0.15
     above = style.legend_height(list(marks), left, right) + 0.05
     heading = f"{title}: {finding[0].lower()}{finding[1:]}" if title else finding
@@ -118,24 +123,25 @@ def flipped_bits(loss: float, losses: Sequence[float]) -> Figure:
         losses: with bit 0, 1, … flipped.
     """
     parts = {"fraction": "#56B4E9", "exponent": "#D55E00", "sign": "#5F5F5F"}
-    least, most = 1e-17, 1e3
+    least, most = 1e-17, 1e2
     marks = {name: Patch(facecolor=colour) for name, colour in parts.items()}
     title = silent_text(loss, losses)
     picture, (ax,) = style.new_picture(
-        title, "The change of the loss, as a share of it. A missing bar is no change at all.",
+        title, "Relative change of the loss. A missing bar is no change at all.",
         heights=[2.3], left=0.75, below=0.5, above=style.legend_height(list(marks)),
     )  # fmt: skip
     ax.set_yscale("log")
     ax.set(xlim=(-1, 64), ylim=(least, most))
     for bit, flipped in enumerate(losses):
-        change = abs(flipped / loss - 1) if math.isfinite(flipped) else most
         part = "sign" if bit == 63 else "exponent" if bit >= 52 else "fraction"
-        if change > 0:
-            ax.bar(bit, min(change, most), color=parts[part], width=0.8)
-        if not math.isfinite(flipped):
-            ax.text(bit, most, "not finite", fontsize=style.SMALL, ha="right", va="bottom")
+        if not math.isfinite(flipped):  # no number, so no bar
+            ax.plot([bit], [most / 10], marker="^", color=parts[part], markersize=6, linestyle="none")
+            ax.text(bit - 1, most / 10, f"bit {bit}: no finite loss", fontsize=style.SMALL, ha="right", va="center")
+        elif flipped != loss:
+            ax.bar(bit, min(abs(flipped / loss - 1), most), color=parts[part], width=0.8)
     ax.axhline(0.01, color=style.INK, linewidth=0.8)
     ax.text(0, 0.013, "1%", fontsize=style.SMALL, va="bottom")
+    ax.set_ylabel("relative change", fontsize=style.TEXT)
     ax.set_xlabel("bit that is flipped", fontsize=style.TEXT)
     style.draw_legend(ax, marks)
     picture.alt_text = f"A bar for each of 64 bits on a logarithmic axis. {title}."

@@ -34,7 +34,7 @@ def quorum(
     seconds old. Older reports of the same replica do not count at all. The newest state is the one
     with the most steps among those that take part. A replica with fewer steps is a newcomer, and is
     healed from a replica with the newest state. If there are several of these, the newcomers are
-    dealt to them in turn, both in ascending order.
+    assigned to them in turn, both in ascending order.
 
     Args:
         reports: in any order; a replica may have sent several, at different times, or none.

@@ -40,7 +40,7 @@ class ReplicaRun:
 
     @property
     def lost_steps(self) -> int:
-        """Steps that were begun in vain, or done again."""
+        """Attempts that were lost: started and never finished, or finished and repeated later."""
         return len(self.attempts) - self.steps
 
     @property

@@ -1,6 +1,7 @@
 """A checkpoint in pieces: each rank writes its own part of a vector, and any number of ranks can read it again."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -27,9 +28,11 @@ class LoadedPiece(NamedTuple):
 
 
 def write_array(file: Path, array: np.ndarray) -> None:
-    """Write an array into a file of NumPy's format, whatever the file's name ends with."""
+    """Write an array into a file of NumPy's format, whatever the file's name ends with, and wait for the disk."""
     with file.open("wb") as stream:
         np.save(stream, array)
+        stream.flush()
+        os.fsync(stream.fileno())  # without it, the system may still hold it in memory
 
 
 def save_piece(folder: Path, rank: int, piece: np.ndarray) -> None:
@@ -40,7 +43,10 @@ def save_piece(folder: Path, rank: int, piece: np.ndarray) -> None:
 def write_table(folder: Path, saved: Sequence[tuple[int, int]]) -> None:
     """Write which numbers each file holds, after all files are complete."""
     scratch = folder / f"{TABLE}.new"
-    scratch.write_text(json.dumps([list(bounds) for bounds in saved]))
+    with scratch.open("w") as stream:
+        json.dump([list(bounds) for bounds in saved], stream)
+        stream.flush()
+        os.fsync(stream.fileno())
     scratch.replace(folder / TABLE)
 
 

@@ -66,7 +66,7 @@ def test_a_flip_that_changes_nothing_and_one_that_ruins_all_are_drawn() -> None:
     assert sentences.silent_text(1.0, losses) == "62 of 64 flips change the loss by less than 1%"
     picture = pictures.flipped_bits(1.0, losses)
     assert "62 of 64" in picture.alt_text
-    assert [text.get_text() for text in picture.axes[0].texts] == ["not finite", "1%"]
+    assert [text.get_text() for text in picture.axes[0].texts] == ["bit 62: no finite loss", "1%"]
 
 
 def test_numbers_are_put_into_words() -> None:
