@@ -18,6 +18,8 @@ from course_utils.errors import CourseError
 from course_utils.words import as_sentences
 
 PREDICTED = "line: predicted, dot: measured"
+SMOOTH = 200
+"""Points of a curve that is drawn from a function."""
 BROKEN = (0, (4, 3))
 """The dashes of a line that was not measured: a bound, a target, an ideal."""
 
@@ -30,7 +32,7 @@ def over_numbers(
     *,
     across: str,
     up: str,
-    predicted: Mapping[str, Sequence[float]] | None = None,
+    predicted: Mapping[str, Sequence[float] | Callable[[float], float]] | None = None,
     unit: Callable[[float], str] = "{:g}".format,
     limits: tuple[float, float] | None = None,
     log: bool = False,
@@ -44,14 +46,15 @@ def over_numbers(
     Args:
         lines: for each name, the runs at each number; a value alone is one run.
         across, up: what the axes show.
-        predicted: for each name, a value at each number.
+        predicted: for each name, a value at each number, or a function that is drawn as a curve.
         unit: turns a value into words.
         limits: from where to where the values' axis goes; without it, as they need.
         log: whether that axis is logarithmic.
         dots: what the points are, beside a prediction: measured, or simulated.
     """
     predicted = predicted or {}
-    if len(x) < 2 or not lines or any(len(line) != len(x) for line in [*lines.values(), *predicted.values()]):
+    given = [line for line in predicted.values() if not callable(line)]
+    if len(x) < 2 or not lines or any(len(line) != len(x) for line in [*lines.values(), *given]):
         raise CourseError("over_numbers: two numbers and a line at least, and for each line a value at each number.")
     colours = {name: style.CURVES[index % len(style.CURVES)] for index, name in enumerate(lines)}
     marks = {name: Line2D([], [], color=colours[name], marker="o", markersize=4) for name in lines}
@@ -70,7 +73,10 @@ def over_numbers(
         ax.set_yscale("log")
     for name, line in lines.items():
         measured_points(ax, positions, line, colours[name])
-        ax.plot(positions, predicted.get(name, middles[name]), color=colours[name], linewidth=1.6, zorder=2)
+        expected = predicted.get(name, middles[name])
+        along = np.linspace(positions[0], positions[-1], SMOOTH) if callable(expected) else positions
+        heights = [expected(at) for at in along] if callable(expected) else expected
+        ax.plot(along, heights, color=colours[name], linewidth=1.6, zorder=2)
     if limits is not None:
         ax.set_ylim(*limits)
     elif not log:
