@@ -9,6 +9,7 @@ import torch
 import course_utils as course
 from course_utils.errors import CourseError
 from course_utils.lessons.allreduce.cost_model import Network
+from course_utils.lessons.inference import sentences
 from course_utils.lessons.inference.batching import (
     TextRequest,
     continuous_batch,
@@ -311,3 +312,16 @@ def test_the_expected_tokens_are_those_of_many_rounds() -> None:
 def test_the_chi_square_of_a_textbook() -> None:
     statistic, p_value = chi_square(np.array([16.0, 18, 16, 14, 12, 12]), np.full(6, 1 / 6))
     assert statistic == pytest.approx(2.0) and p_value == pytest.approx(0.8491, abs=1e-4)
+
+
+def test_a_step_is_judged_by_what_messages_add_however_the_short_step_scatters() -> None:
+    computing = [0.001, 0.004, 0.002, 0.001, 0.006]
+    text = sentences.step_text({"with": [0.2 + own for own in computing], "without": computing}, 0.21)
+    assert text == "A token waits 200 ms for messages, 99% of its time, as the line predicts"
+
+
+def test_the_link_that_is_fast_enough_lies_between_the_measured_ones() -> None:
+    even = {rate: 32 / rate for rate in (12.5, 25, 50, 100)}
+    assert sentences.apart_text(even).startswith("From about 32 Gbit/s on, moving the cache pays")
+    assert sentences.apart_text({50: 0.6, 100: 0.3}).startswith("Even at 50 Gbit/s")
+    assert sentences.apart_text({10: 3.2}) == "At 10 Gbit/s, moving the cache pays from 3.2 running answers on"

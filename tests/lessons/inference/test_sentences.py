@@ -11,7 +11,7 @@ CALM, WILD = (1.0, 1.02, 0.98), (0.2, 3.0, 0.9)
 
 def test_a_pass_is_compared_with_one_for_a_single_token() -> None:
     seconds = {1: Measured(CALM), 64: Measured(tuple(2 * value for value in CALM))}
-    assert sentences.reading_text(seconds) == "A pass for 64 tokens takes 2 times as long as a pass for 1 token"
+    assert sentences.reading_text(seconds) == "A pass over 64 tokens takes 2 times as long as a pass over 1 token"
     assert sentences.reading_text({1: Measured(WILD), 64: Measured(WILD)}) == BUSY
 
 
@@ -30,7 +30,7 @@ def test_batches_and_places_are_named_with_their_numbers() -> None:
         "The same answers take 11 steps with static batching and 9 steps with continuous batching"
     )
     even = {10: 3.2, 100: 0.4, 400: 0.1}
-    assert sentences.apart_text(even) == "From 100 Gbit/s on, moving the cache pays even for a single running answer"
+    assert sentences.apart_text(even).startswith("From about 36 Gbit/s on, moving the cache pays")
     assert sentences.apart_text({10: 3.2}) == "At 10 Gbit/s, moving the cache pays from 3.2 running answers on"
 
 
