@@ -93,9 +93,9 @@ ranks.load_torch()
 # slot 1    b  c  c  d  d         b = (1, 0, 1), c = (1, 1, 3), d = (1, 3, 5)
 # ```
 #
-# Nobody overtakes. If several slots are free, the one with the lowest number is taken. Answers can be very long, so
-# your function shouldn't go through all steps one by one. `check_requests(requests, slots)` raises the error that the
-# docstring promises.
+# No request overtakes another. If several slots are free, the one with the lowest number is taken. Answers can be
+# very long, so your function shouldn't go through all steps one by one. `check_requests(requests, slots)` raises the
+# error that the docstring promises.
 
 # %% tags=["exercise"]
 # continuous_batch
@@ -146,8 +146,7 @@ ranks.load_torch()
 course.progress()
 
 # %% [markdown]
-# That was the last exercise of this lesson. [The page](../notebooks/19_inference.ipynb) runs all of it on real and
-# virtual ranks.
+# That was the last exercise of this lesson. [The page](../notebooks/19_inference.ipynb) runs all of it on real ranks.
 
 # %%
 ranks.stop()

@@ -12,7 +12,7 @@ from course_utils.lazy import attach
 
 if TYPE_CHECKING:
     from . import pictures, sentences
-    from .batching import check_requests, continuous_batch, in_system, latency_steps, static_batch, waiting_steps
+    from .batching import check_requests, continuous_batch, static_batch, waiting_steps
     from .cached_model import read_tokens, write_greedily
     from .decode_step import LayerPart
     from .experiments import (
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         weights_in_blocks,
     )
     from .kv_cache import KVCache, LayerCache, kv_cache_bytes
-    from .prefill_placement import Prefill, break_even, played_serving
+    from .prefill_placement import Prefill, break_even
     from .queueing import mean_waiting_steps, random_requests
     from .request_server import cut_over_ranks, double_model, drawn_prompts
     from .speculation import accept_or_resample, acceptance, chi_square, expected_tokens
