@@ -325,9 +325,10 @@ course.draw.stacked_bars(bars, sentences.step_text(taken, predicted), "")
 # tensor parallelism for decoding stays inside a node, where messages take microseconds.
 #
 # Over a slow network, it is better to divide the model *between* layers, as in lesson 10. If each of the eight
-# computers holds ten layers, a token's vector takes 7 messages instead of 2,240, and waits 7 ms. Petals runs large
-# models over the internet in this way. A single answer doesn't become faster than on one large computer, because only
-# one rank works at a time, but the model fits.
+# computers holds ten layers, a token's vector takes 7 messages instead of 2,240, and waits 7 ms.
+# [Petals](https://arxiv.org/abs/2209.01188) (Borzunov and others, 2023) runs large models over the internet in this
+# way. A single answer doesn't become faster than on one large computer, because only one rank works at a time, but
+# the model fits.
 #
 # Whichever way the model is divided, a pass over the tokens of 16 readers has as many messages as a pass over one.
 # With our small model, each message of the ring grows from 128 bytes to 2 KiB, and its time on our link from 2.01 to
@@ -743,8 +744,6 @@ ranks.stop()
 #   way to cut a model costs in prefill and decode.
 # - Yu and others, 2022, [*Orca: A Distributed Serving System for Transformer-Based Generative
 #   Models*](https://www.usenix.org/conference/osdi22/presentation/yu): continuous batching.
-# - Borzunov and others, 2023, [*Petals*](https://arxiv.org/abs/2209.01188): large models over the internet, layer by
-#   layer.
 # - Zhong and others, 2024, [*DistServe*](https://arxiv.org/abs/2401.09670): prefill and decode on different GPUs.
 # - Leviathan, Kalman and Matias, 2023, [*Fast Inference from Transformers via Speculative
 #   Decoding*](https://arxiv.org/abs/2211.17192): the rule, and why it is exact.
