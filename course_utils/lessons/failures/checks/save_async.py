@@ -4,6 +4,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -68,22 +69,35 @@ def saved(function: Callable, state: np.ndarray, before: np.ndarray | None, name
             disk.returned.set()
             disk.free.set()
         return {
-            "the number of times that `write` was called": len(disk.paths) if begun else 0,
+            "the number of calls of write": len(disk.paths) if begun else 0,
             "the answer to 'did it wait for the disk?'": "yes" if disk.has_waited else "no",
             "the answer to 'did it write in another folder?'": "yes" if _elsewhere(disk, file) else "no",
             "the file while the new state is being written": meanwhile,
-            "the error that `result()` raised": error,
-            "the file after `result()`": content(file),
+            "the error that the future raised": error,
+            "the file at the end": content(file),
         }
 
 
-def ended(saving) -> str:
-    """How the future ended: "none", or the error that it raised."""
-    try:
-        saving.result()
-    except OSError as error:
-        return "the error of `write`" if str(error) == FULL else type(error).__name__
-    return "none"
+def ended(saving: Any) -> str:
+    """How the future ended: "none", or the error that it raised; a future that never ends is not waited for.
+
+    Raises:
+        AttributeError: it has no `result`.
+    """
+    found, wait = ["none, because it did not return"], saving.result
+
+    def call() -> None:
+        try:
+            wait()
+        except Exception as error:
+            found[0] = "the error of `write`" if str(error) == FULL else type(error).__name__
+        else:
+            found[0] = "none"
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(2 * PATIENCE)
+    return found[0]
 
 
 def _elsewhere(disk: SlowDisk, file: Path) -> bool:
@@ -94,12 +108,12 @@ def wanted(state: np.ndarray, before: np.ndarray | None, name: str, fails: bool 
     """What has to come out of it."""
     old = "no file" if before is None else before
     return {
-        "the number of times that `write` was called": 1,
+        "the number of calls of write": 1,
         "the answer to 'did it wait for the disk?'": "no",
         "the answer to 'did it write in another folder?'": "no",
         "the file while the new state is being written": old,
-        "the error that `result()` raised": "the error of `write`" if fails else "none",
-        "the file after `result()`": old if fails else state,
+        "the error that the future raised": "the error of `write`" if fails else "none",
+        "the file at the end": old if fails else state,
     }
 
 
