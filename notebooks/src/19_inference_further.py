@@ -128,9 +128,9 @@ course.draw.over_numbers(
 )
 
 # %% [markdown]
-# At the ridge, both are good. With smaller pieces the prompt takes longer without a gain for anybody, because a pass
-# takes 4.8 ms in any case. With larger ones the running answers wait longer. A server with a fast link can do better
-# with a second rank, because there the running answers wait for nothing at all.
+# At the ridge, both are good. With smaller pieces the prompt takes longer and the running answers gain nothing, because
+# a pass takes 4.8 ms in any case. With larger ones the running answers wait longer. A server with a fast link can do
+# better with a second rank, because there the running answers wait for nothing at all.
 #
 # ## A hundred servers
 #

@@ -15,7 +15,7 @@ from course_utils.errors import CourseError
 
 
 class TextRequest(NamedTuple):
-    """What somebody asks of the server.
+    """What a reader asks of the server.
 
     Attributes:
         arrives: the first step in which it may take part.
@@ -51,7 +51,7 @@ def continuous_batch(requests: Sequence[tuple[int, int]], slots: int) -> list[tu
     free = [0] * slots  # the step from which on each slot is free
     stays = []
     for arrives, tokens in requests:
-        # Nobody overtakes, so a slot is never free before an earlier request could have had it.
+        # No request overtakes another, so a slot is never free before an earlier request could have had it.
         begins = max(arrives, min(free))
         slot = next(slot for slot, step in enumerate(free) if step <= begins)
         free[slot] = begins + tokens

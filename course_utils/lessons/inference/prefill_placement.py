@@ -1,8 +1,8 @@
 """Prefill and decode on different ranks: whose waiting costs more, that of the running answers or that of the cache?
 
 A rank that decodes writes one token of each running answer in every step. If it also has to read a new prompt, all of
-them wait until it is done. If a second rank reads the prompt, nobody waits for that, but the prompt's KV cache has to
-travel to the rank that decodes, and its own answer waits until it has arrived.
+them wait until it is done. If a second rank reads the prompt, no running answer waits for that, but the prompt's KV
+cache has to travel to the rank that decodes, and its own answer waits until it has arrived.
 
 Source: Zhong et al. 2024, "DistServe: Disaggregating Prefill and Decoding for Goodput-optimized Large Language Model
 Serving"; Patel et al. 2024, "Splitwise: Efficient Generative LLM Inference Using Phase Splitting".
