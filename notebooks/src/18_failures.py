@@ -130,7 +130,7 @@ course.draw.over_numbers(
 # %% [markdown]
 # With 16,384 GPUs the interval is 817 s. A restart costs 300 s and half an interval, so each failure costs 300 + 409 =
 # 709 s. Going on costs 20 s, and 10 minutes of one replica in 128, which is as much as 600 ÷ 128 = 5 s of all of them.
-# So it pays only if the stall is short. With a stall of more than 704 s, starting everybody again would have been
+# So it pays only if the stall is short. With a stall of more than 704 s, starting all processes again would have been
 # cheaper.
 #
 # ## The others go on without the dead one
@@ -295,7 +295,7 @@ print(sentences.stall_text(going_on, restarted, busy))
 # replicas is called `min_replica_size` in its manager.
 #
 # Two dangers remain. If the network breaks in two, each half may believe that the other one is dead, and go on with
-# weights of its own. Against this *split brain*, torchft's lighthouse refuses a quorum that too few of the living
+# weights of its own. Against this *split brain*, torchft's lighthouse forms no quorum that too few of the living
 # replicas have joined ([Further](18_failures_further.ipynb) shows why that helps). And the lighthouse itself must stay
 # alive, because without it there is no new quorum.
 #
@@ -430,10 +430,12 @@ half_is_written.wait()  # this is what a machine that dies now leaves behind:
 for left in sorted(folder.glob("training*")):
     print(f"{left.name} has {left.stat().st_size:,} bytes")
 on_disk = np.load(file)
-print("training.npy is of step", set(on_disk.tolist()))
+print(f"{file.name} holds the state of step {on_disk[0]:g}")
 disk_is_free.set()
 saving.result()
-print("when the disk has finished, it is of step", set(np.load(file).tolist()))
+completed = np.load(file)
+assert len(set(on_disk)) == len(set(completed)) == 1  # no mixture of two states
+print(f"when the disk has finished, it holds that of step {completed[0]:g}")
 
 # %%
 course.measured("died_while_saving", resumes_after=on_disk[0], lost=25 - on_disk[0])
@@ -469,7 +471,7 @@ pictures.flipped_bits(loss, flipped)
 # If two ranks' weights differ in a single bit, their checksums are practically certain to differ, too. The rank whose
 # checksum differs from that of the majority has the error.
 #
-# Let's think about what a flip does to the others. After five steps, a bit of rank 2's weights flips. Its next gradient
+# Let's think about what a flip does to the others. After step 5, a bit of rank 2's weights flips. Its next gradient
 # is calculated with a wrong weight, so it is wrong. The all-reduce adds it to the other three and gives the same sum to
 # all ranks, so all ranks make the same wrong update.
 #
