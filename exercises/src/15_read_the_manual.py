@@ -9,8 +9,9 @@
 #
 # - **The first capstone**, exercise 2, needs lessons 1 to 8. You train a network on four nodes with slow links, within
 #   a budget.
-# - **The second capstone**, exercises 3 to 5, needs the lessons from 9 on. You plan how to train a model of 13 billion
-#   parameters on 16 GPUs, go on when one of the GPUs dies, and find out what makes a training slow.
+# - **The second capstone**, exercises 3 to 5, needs the lessons from 9 on, and exercise 4 goes well with [lesson
+#   18](../notebooks/18_failures.ipynb). You plan how to train a model of 13 billion parameters on 16 GPUs, go on when
+#   one of the GPUs dies, and find out what makes a training slow.
 #
 # You can do both of them now, or wait until you have read the lessons that follow this one.
 
@@ -406,6 +407,7 @@ print(plan_text(task, sharded))
 #
 # Suppose that a training runs on 16 GPUs with the mesh `{"data": 4, "pipeline": 2, "tensor": 2}`. Then GPU 5 dies. You
 # could stop all 16 and wait for a new one. But the other replicas have everything that they need, so they can go on.
+# Lesson 18 does this with processes that are killed. Here you decide what each rank has to do.
 #
 # ```
 #             pipeline 0           pipeline 1

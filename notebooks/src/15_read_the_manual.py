@@ -471,8 +471,8 @@ ranks.stop()
 # are two **capstones**. In the first, you train a network over slow links within a budget, and it brings together what
 # lessons 1 to 8 taught. The second brings together the lessons from 9 on. You plan how a model of 13 billion parameters
 # is trained on 16 GPUs, decide how to go on when one of them dies, and find what makes a training slow. You can do both
-# now, or after the lessons that follow. [Lesson 16](16_experts.ipynb) is about
-# networks that use only some of their weights for each token.
+# now, or after the lessons that follow. [Lesson 16](16_experts.ipynb) is about networks that use only some of their
+# weights for each token.
 #
 # **To read**
 #
