@@ -351,7 +351,7 @@ what_others_reached()
 #
 # Two things are asked for. The layout must **fit**: a GPU may use nine tenths of its memory, and the rest is a margin
 # for what no formula counts. And it must be **fast**: its MFU, the share of the GPUs' peak that the model itself needs
-# (lesson 11), must reach the task's goal, which is 95% of the best that a search over these settings finds.
+# (lesson 13), must reach the task's goal, which is 95% of the best that a search over these settings finds.
 
 # %% [markdown]
 # Let us begin with the simplest layout, plain data parallelism. Each GPU keeps 16 bytes for each of the 13 billion

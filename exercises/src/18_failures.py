@@ -93,9 +93,9 @@ ranks.load_torch()
 # ## 4 · Saved while training goes on
 #
 # `save_async(file, state, write)` saves `state` in `file`, and must return before that is done. `write(path, array)`
-# does the writing, and the check gives you one that is as slow as it likes. A **future** stands for a result that isn't
-# there yet. `ThreadPoolExecutor(max_workers=1).submit(function)` calls a function in a thread (lesson 3) and returns
-# its future, and `saving.result()` waits until the function has ended.
+# does the writing, into a file of any name, and the check gives you one that is as slow as it likes. A **future**
+# stands for a result that isn't there yet. `ThreadPoolExecutor(max_workers=1).submit(function)` calls a function in a
+# thread (lesson 3) and returns its future, and `saving.result()` waits until the function has ended.
 #
 # The check looks at the disk while your thread is writing. At that moment, `file` must still hold the previous
 # checkpoint, or not exist if there was none.

@@ -67,9 +67,10 @@ ranks.load_torch()
 #    └── norm_2 ── up ── gelu ── down ── Σ ──(+ down_bias + what went into norm_2)── the result
 # ```
 #
-# A Σ is a sum over the ranks. `layer` has the parts that you see here as `layer.norm_1`, `layer.qkv` and so on, each of
-# which you can call like a function. `layer.out` and `layer.down` have no bias, because a bias may be added only once,
-# after the sum. `layer.size` is the number of values in a head's key.
+# A Σ is a sum over the ranks. `layer` has the parts that you see here as `layer.norm_1`, `layer.qkv` and so on. You can
+# call each of them like a function, except for the two biases, `layer.out_bias` and `layer.down_bias`, which are vectors.
+# They are apart from `layer.out` and `layer.down` because a bias may be added only once, after the sum. `layer.size` is
+# the number of values in a head's key.
 #
 # `layer.qkv(…)` gives one long vector. The query, key and value of this rank's first head come first, then those of its
 # second head, and so on. `kept.append(keys, values)` takes tensors of the shape (heads, 1, size), and returns the keys

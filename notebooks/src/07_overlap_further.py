@@ -400,12 +400,12 @@ else:
 # Only one of four backward passes sends its gradients, so a quarter of the bytes is sent. To get the gradient of the
 # whole batch, you still have to multiply the loss of each micro-batch by its share of the images before you call
 # `backward()`, here by a quarter. You will do that in the exercise `accumulate_gradients`.
-
+#
 # ## Smaller messages
 #
-# If the bytes are what takes the time, we could send fewer. A communication hook
-# is given a bucket, and has to return a **future**, which is an object that will hold
-# the averaged gradients once they have arrived. This hook sends 16-bit numbers instead of 32-bit ones:
+# If the bytes are what takes the time, we could send fewer. A communication hook is given a bucket, and has to return a
+# **future**, which is an object that will hold the averaged gradients once they have arrived. This hook sends 16-bit
+# numbers instead of 32-bit ones:
 
 
 # %%

@@ -195,7 +195,7 @@ while step < manager.steps:
             timeout=manager.patience,
         )
     try:
-        step = heal(state, step, heals)  # sends nothing if no replica is behind
+        step = heal(state, step, heals)  # by their ranks; none if no replica is behind
         total = gradient_and_loss(state, step, manager.replica)  # the loss is last
         time.sleep(0.05)  # a larger model would compute for longer
         if step == manager.dies_at:

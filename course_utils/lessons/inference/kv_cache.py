@@ -21,7 +21,7 @@ def kv_cache_bytes(
     itemsize: int = 2,
     world_size: int = 1,
 ) -> int:
-    """Return the bytes of the keys and values of several texts on the rank that holds the most.
+    """Return the bytes of the keys and values of several texts on one rank.
 
     Every layer keeps a key and a value for each token and each KV head. With tensor parallelism
     the KV heads are divided among the ranks. If there are more ranks than KV heads, each rank
