@@ -87,7 +87,7 @@ def over_numbers(
     else:
         ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: unit(value) if value else "0"))
-    in_words(ax.xaxis, x)
+    in_words(ax.xaxis, x, "{:,g}".format)
     label(ax, across, up, above=True)
     style.draw_legend(ax, marks, offset=0.26)
     values_texts = [f"{name}: {', '.join(unit(value) for value in line)}" for name, line in middles.items()]

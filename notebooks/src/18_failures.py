@@ -6,13 +6,13 @@
 # While Llama 3 405B was trained on 16,384 GPUs, its run was interrupted 466 times in 54 days. Only 47 of these
 # interruptions were planned, such as updates. The other 419 were unexpected, and the authors put 78% of them down to
 # confirmed or suspected hardware faults (Grattafiori and others, 2024, section 3.3.4). That is one failure every 186
-# minutes. If a single failure throws away a quarter of an hour of work by all the GPUs, it wastes what one GPU could do
-# in almost half a year.
+# minutes. If a single failure throws away a quarter of an hour of work by all the GPUs, it wastes almost half a
+# GPU-year.
 #
 # In lesson 13 a dead process meant that *all* processes were started again from the last checkpoint. In this lesson you
-# first calculate what that costs. Then you kill one of four processes for good and let the other three go on, with the
+# first calculate what that costs. Then you kill one of four processes and let the surviving replicas carry on, with the
 # loss of a single step. You will also save a checkpoint in pieces that any number of ranks can read, save while
-# training goes on, and find a rank that computes wrong numbers without any error.
+# training goes on, and find a rank that computes wrong numbers without raising any error.
 #
 # *55 minutes · builds on [lesson 11](11_hybrid_and_sharded.ipynb) and [lesson 13](13_gpu_nodes.ipynb) · 4 ranks*
 
@@ -31,7 +31,7 @@ scratch = tempfile.TemporaryDirectory()
 folder = Path(scratch.name)
 
 # %% [markdown]
-# ## Starting all processes again gets more expensive with every GPU
+# ## Restarting everything gets more expensive with every GPU
 #
 # Suppose that each failure ends all processes. Three things then cost time. Apart from the failure rate, all the
 # numbers here are our own assumptions.
@@ -48,7 +48,8 @@ folder = Path(scratch.name)
 # Now plug in the numbers for 16,384 GPUs. Here $M$ is 54 · 24 · 3,600 ÷ 419 = 11,135 s. If a checkpoint stops the
 # training for $C$ = 30 s, saving and repeating cost $\sqrt{2 \cdot 30 / 11{,}135}$ = 7.3% of the time. If a restart
 # takes $R$ = 300 s, starting costs 300 ÷ 11,135 = 2.7%. That leaves about 90% of the time for work that brings the
-# training forward. This share is called the goodput.
+# training forward. This share is called the goodput. The report gives more than 90% for that run, so our assumed $C$
+# and $R$ are at least plausible.
 #
 # **Predict.** Now take four times as many GPUs of the same kind, so failures are four times as frequent. What
 # percentage of the time do saving and repeating cost together, and what percentage does starting cost?
@@ -76,19 +77,19 @@ course.answer(
 # faster helps only against the first one.
 #
 # The alternative is to let the others go on. In plain data parallelism, every replica of the model has the same weights
-# and the same averages of Adam, so nothing is lost with one of them. A replica may span many GPUs, and it fails if one
-# of them does. In the Llama run it spanned 8 · 16 = 128 GPUs, split by tensor and pipeline parallelism, and there were
-# 128 replicas (table 4 of the report).
+# and the same averages of Adam, so losing one of them loses nothing but its images of that step. A replica may span
+# many GPUs, and it fails if one of them does. While the Llama run trained on texts of 8,192 tokens, a replica spanned 8
+# · 16 = 128 GPUs, split by tensor and pipeline parallelism, and there were 128 replicas (table 4 of the report).
 #
-# That run itself could not have gone on, because it used FSDP (lesson 11) across its replicas, so each of them held a
-# share of Adam's averages that no other had. Going on needs whole copies. You get them with
-# [HSDP](11_hybrid_and_sharded_further.ipynb), which shards only *inside* a replica, and needs more memory.
+# That run itself could not have gone on, because FSDP (lesson 11) gave each replica a share of Adam's averages that no
+# other had. Going on needs whole copies, as with [HSDP](11_hybrid_and_sharded_further.ipynb), which shards only
+# *inside* a replica and needs more memory.
 #
 # Suppose that we have such copies, and that a failure stops all replicas for 20 s, in which they notice it, agree on
 # who is left and repeat the step. After that, 127 of the 128 replicas go on, and the broken one returns after 10
-# minutes. A power failure can still end all replicas at once, so both ways save equally often in the next cell. For the
-# restart it uses Daly's formula ([lesson 13's Further](13_gpu_nodes_further.ipynb)), because the sum of the three
-# shares is a good approximation only if it is small:
+# minutes. Both strategies save equally often, so that they differ only in what a failure costs. For the restart we use
+# Daly's formula ([lesson 13's Further](13_gpu_nodes_further.ipynb)), because our sum of three shares is a good
+# approximation only if it is small. With 65,536 GPUs the sum leaves 100 − 14.7 − 10.8 = 74.5%, and the formula 77%:
 
 # %% tags=["figure:18_goodput"]
 from course_utils.lessons.gpu_nodes import goodput
@@ -130,14 +131,15 @@ course.draw.over_numbers(
 # %% [markdown]
 # With 16,384 GPUs the interval is 817 s. A restart costs 300 s and half an interval, so each failure costs 300 + 409 =
 # 709 s. Going on costs 20 s, and 10 minutes of one replica in 128, which is as much as 600 ÷ 128 = 5 s of all of them.
-# So it pays only if the stall is short. With a stall of more than 704 s, starting all processes again would have been
-# cheaper.
+# So going on pays only if the stall is short: if it is longer than 709 − 5 = 704 s, restarting everything is cheaper.
+# The curve for going on is an upper bound, because it leaves out what HSDP costs, and failures of the power, which end
+# all replicas at once.
 #
-# ## The others go on without the dead one
+# ## The others go on without the dead replica
 #
 # How can three replicas go on after the fourth has died? With a plain all-reduce they can't, because its process group
-# has four members, and it needs all of them. So the replicas need an answer to one question before *every* step: who
-# takes part? The answer is called a **quorum**. It comes from a server, which PyTorch's library
+# has four members, and it needs every one of them. So the replicas need an answer to one question before *every* step:
+# who takes part? The answer is called a **quorum**. It comes from a server, which PyTorch's library
 # [torchft](https://github.com/meta-pytorch/torchft) calls the **lighthouse**. Ours follows three rules:
 #
 # - A replica takes part if it has reported recently. Its report contains how many steps its state includes.
@@ -185,18 +187,18 @@ manager = Manager.from_command_line()
 state, step = load_state(manager.folder)  # a new one if there is no checkpoint
 while step < manager.steps:
     members, heals, prefix = manager.next_quorum(step)  # who takes part?
-    if prefix:  # different members than before meet in a new process group
-        manager.leave()
-        dist.init_process_group(
-            "gloo",
-            store=dist.PrefixStore(prefix, manager.store),
-            rank=members.index(manager.replica),
-            world_size=len(members),
-            timeout=manager.patience,
-        )
     try:
+        if prefix:  # different members than before meet in a new process group
+            manager.leave()  # the old one, if there is one
+            dist.init_process_group(
+                "gloo",
+                store=dist.PrefixStore(prefix, manager.store),  # prefix before all keys
+                rank=members.index(manager.replica),
+                world_size=len(members),
+                timeout=manager.patience,  # how long to wait for a message
+            )
         step = heal(state, step, heals)  # by their ranks; none if no replica is behind
-        total = gradient_and_loss(state, step, manager.replica)  # the loss is last
+        total = gradient_and_loss(state, step, manager.replica)  # both in one tensor
         time.sleep(0.05)  # a larger model would compute for longer
         if step == manager.dies_at:
             os.kill(os.getpid(), signal.SIGKILL)  # in the middle of a step
@@ -205,7 +207,7 @@ while step < manager.steps:
         manager.failed()
         continue  # the same step again, with a new quorum
     mean = total / len(members)
-    update(state, mean[:-1], step)
+    update(state, mean[:-1], step)  # the last number is the loss
     step += 1
     manager.completed(state, loss=mean[-1].item())
     if manager.save_every and step % manager.save_every == 0 and dist.get_rank() == 0:
@@ -216,26 +218,25 @@ manager.finish(step)
 # Four details make this work.
 #
 # - **The gradient is averaged over those who are there.** `total` is divided by the number of members, and not by four.
-#   Each replica takes 32 images in a step, so three replicas have 96 images instead of 128.
+#   With 32 images each, three replicas have 96 in a step instead of 128.
 # - **Gloo reports a dead member at once**, because the operating system closes the connections of a dead process. The
-#   survivors catch this error. If a link is cut, only a timeout will tell you. The same is true of most failures under
-#   NCCL.
-# - **A new process group has new addresses.** Its members exchange them through the lighthouse's store, a TCPStore of
-#   PyTorch. In the second group all keys begin with `group/2/`, so that no member finds the address that a dead process
-#   left under `group/1/`.
-# - **The state decides who is ahead.** One member may complete a step that fails on the others. At the next quorum it
-#   reports one step more than they do, so they are healed from it.
+#   survivors catch this error. But a node that loses power closes nothing, so only a timeout reveals it, like a cut
+#   link and many failures under NCCL. Our `except` is crude: it would also repeat a step whose *computation* fails.
+# - **A new process group has new addresses.** Its members exchange them through the lighthouse's store. In the second
+#   group all keys begin with `group/2/`, so that no member picks up an address left by a dead process under `group/1/`.
+# - **The state decides who is ahead.** One member may have received its last piece of the sum just before another one
+#   dies. It then completes a step that fails on the rest, which are healed from it.
 #
-# `run_replicas` starts four processes with this program, and acts as the lighthouse. `dies={2: 17}` makes replica 2
-# kill itself with SIGKILL in step 18, before it sends its gradient. It is started again at once, but takes part only
-# after 20 steps (`joins`), and the others wait for it there, so that the run has the same steps on every computer. Then
-# we run the program as in lesson 13: there is a checkpoint every six steps, and if one process dies, all are ended and
-# started again. The store has no password, so don't run this page on a computer that you share with people you don't
-# trust.
+# `run_replicas` starts four processes with this program, and acts as the lighthouse. Since `step` counts *finished*
+# steps, `dies={2: 17}` makes replica 2 kill itself in step 18, before it sends its gradient. SIGKILL is the signal that
+# ends a process at once, and no program can catch it. A new replica 2 is started immediately, while the survivors go
+# on. Only before step 21 do they wait for it (`joins={2: 20}`), so that the run is the same on every computer. Then we
+# run the program as in lesson 13: there is a checkpoint every six steps, and if one process dies, all are ended and
+# started again. The store has no password, so don't run this page on a computer shared with people you don't trust.
 #
-# How many steps are lost? A step is lost once if it was started but never finished, or if it was finished and has to be
-# repeated, however many replicas worked on it. If there were a checkpoint every 10 steps and a replica died in step 15,
-# a restart would repeat steps 11 to 14. Together with step 15 itself, it would lose 5 steps.
+# How many steps are lost? A step counts as lost if it was started but never finished, or if it was finished but has to
+# be repeated. It counts once, however many replicas worked on it. With a checkpoint every 10 steps and a death in step
+# 15, for example, a restart would lose 5 steps: 11 to 14, which it repeats, and 15 itself.
 #
 # **Predict.** Replica 2 dies in step 18. How many steps are lost if the others go on? And how many if all are started
 # again, with a checkpoint every six steps?
@@ -247,7 +248,7 @@ course.predict("lost_steps", going_on=..., restarting=...)
 from course_utils.lessons.failures import run_replicas
 
 going_on = run_replicas(folder / "replica.py", steps=24, dies={2: 17}, joins={2: 20})
-pictures.attempts(going_on)
+pictures.attempts(going_on, "three go on")
 
 # %% [markdown]
 # The three survivors repeat step 18 without replica 2, and go on. In step 21 the new replica 2 takes part. Before this
@@ -277,11 +278,12 @@ assert beside_one_process(restarted) <= 1e-12
 course.measured(
     "lost_steps", going_on=going_on.lost_steps, restarting=restarted.lost_steps
 )
-pictures.attempts(restarted, "All start again")
+pictures.attempts(restarted, "all start again")
 
 # %% [markdown]
 # Both runs end correctly, and they differ in what they have lost. A restart also takes time, because four processes
-# have to start, import PyTorch and find one another. We measure from the end of step 17 to the end of step 18:
+# have to start, import PyTorch and find one another. We measure from the quorum for step 18 until any step is completed
+# again. After the restart this is step 13, because we have already counted the repeated steps:
 
 # %%
 from course_utils.measuring import is_busy
@@ -291,13 +293,13 @@ print(sentences.stall_text(going_on, restarted, busy))
 
 # %% [markdown]
 # torchft does the same for real training runs, with a manager for each replica and one lighthouse. A newcomer fetches
-# the state from a healthy replica in the middle of its training, which is called **live recovery**. The least number of
-# replicas is called `min_replica_size` in its manager.
+# the state from a healthy replica while training continues, which is called **live recovery**. In its manager, the
+# minimum number of replicas is called `min_replica_size`.
 #
-# Two dangers remain. If the network breaks in two, each half may believe that the other one is dead, and go on with
-# weights of its own. Against this *split brain*, torchft's lighthouse forms no quorum that too few of the living
-# replicas have joined ([Further](18_failures_further.ipynb) shows why that helps). And the lighthouse itself must stay
-# alive, because without it there is no new quorum.
+# Two dangers remain. If the network breaks in two, each half may go on with weights of its own, which is called *split
+# brain*. To prevent it, give all replicas the same lighthouse, so that only a half that reaches it can go on, and set
+# `min_replicas` to more than half of them ([Further](18_failures_further.ipynb) shows why). And the lighthouse itself
+# must stay alive, because there is no new quorum without it.
 #
 # ## A checkpoint in pieces fits any number of ranks
 #
@@ -334,7 +336,7 @@ def save(comm):
     begin, end = own_numbers(comm)
     piece = np.arange(begin, end, dtype=float)  # number i has the value i
     save_piece(folder, comm.rank, piece)
-    saved = comm.gather((begin, end))  # also waits until all have written
+    saved = comm.gather((begin, end))  # rank 0 gets it when all have written
     if comm.rank == 0:
         write_table(folder, saved)  # last, so without it nothing is complete
     return len(piece), saved
@@ -348,8 +350,8 @@ def load(comm):
 
 
 # %% [markdown]
-# No rank ever makes a vector of 3,600 numbers. `load_piece` opens only the files that it needs, and reads only the
-# numbers that it wants. The function `reshard` works out which these are, and you write it in the exercises:
+# No rank ever makes a vector of 3,600 numbers, because `load_piece` reads only those that it needs. The function
+# `reshard`, which you write in the exercises, works out where they are:
 
 # %% tags=["figure:18_pieces"]
 results = ranks.run(save).results
@@ -383,21 +385,21 @@ pictures.pieces(saved, loaded, title)
 # ## Save while the training goes on
 #
 # The cost of saving is the time $C$ that all ranks wait. It becomes much shorter if they wait only until their state is
-# *copied* in memory. The training then goes on, and a thread (lesson 3) writes the copy to the disk, as in `save_async`
-# of the exercises.
+# *copied* in memory, and a thread (lesson 3) then writes the copy to the disk, as in `save_async` of the exercises.
 #
-# Two mistakes are easy to make. If the thread writes the state itself, the training changes the numbers while they are
+# There are two easy mistakes. If the thread writes the state itself, the training changes the numbers while they are
 # being written. And if it writes over the previous checkpoint, there is no complete checkpoint until it has finished.
 # So it writes to a file with a different name, and renames this file at the end. Before that, `write_array` calls
 # `fsync`, which waits until everything is really on the disk. Otherwise a power failure could leave the new name with
 # an incomplete file.
 #
-# In the next cell, a training saves after 10 steps and again after 20. The second time the disk is so slow that after
-# 25 steps it has written only half of the file, and at this moment the machine dies. If it had died after 15 steps, for
-# example, it would have resumed after step 10, and 5 steps would have been lost.
+# In the next cell, a training run saves after 10 steps and again after 20. The second time the disk is so slow that
+# after 25 steps it has written only half of the file. Suppose that the machine dies at this moment. The cell kills
+# nothing, but looks at the disk before the thread may write the rest. If the machine died after 15 steps, for example,
+# training would resume after step 10 and lose 5 steps.
 #
-# **Predict.** It dies after 25 steps, while the checkpoint of step 20 is still being written. After which step does the
-# training resume, and how many steps are lost?
+# **Predict.** The machine dies after 25 steps, while the checkpoint of step 20 is still being written. After which step
+# does the training resume, and how many steps are lost?
 
 # %%
 course.predict("died_while_saving", resumes_after=..., lost=...)
@@ -441,10 +443,10 @@ print(f"when the disk has finished, it holds that of step {completed[0]:g}")
 course.measured("died_while_saving", resumes_after=on_disk[0], lost=25 - on_disk[0])
 
 # %% [markdown]
-# The half of a file does no harm, because it has not been renamed yet. The checkpoint of step 20 is right, although the
-# state changed five times before it was complete. So if you save in the background, a failure costs up to one interval
-# plus the time of writing. Don't start the next save before the previous one has finished, and don't end the program
-# before `result()` has returned.
+# The half-written file does no harm, because it hasn't been renamed yet. The checkpoint of step 20 is right, although
+# the state changed five times before it was complete. So if you save in the background, a failure costs up to one
+# interval plus the time of writing. Don't start the next save before the previous one has finished, because both write
+# to the same `.new` file, and don't end the program before `result()` has returned.
 #
 # ## A bit flips, and nothing crashes
 #
@@ -461,19 +463,19 @@ loss, flipped = loss_after_flips(steps=20, index=444)
 pictures.flipped_bits(loss, flipped)
 
 # %% [markdown]
-# Most flips can't be found by looking at the loss. Even in the exponent, seven bars are equally low: those bits of this
-# weight are 1, and without any one of them the weight is almost 0. All this is one weight in float64. A bfloat16 number
-# has only 7 bits of fraction among its 16, so fewer of its flips are harmless.
+# Most flips can't be found by looking at the loss. Even in the exponent, seven bars are equally high, but below 1%. The
+# weight is 0.06, and those seven bits of it are 1. Clearing the lowest of them divides it by $2^8$, and a higher one by
+# even more, so it becomes almost 0 each time. A bfloat16 number has only 7 bits of fraction among its 16, so fewer of
+# its flips are harmless.
 #
 # Can a replica that has computed something wrong be found at all? In data parallelism there is a simple test. All
 # replicas start with equal weights and take equal steps, so their weights must be equal, *bit by bit*. To compare them
-# without sending them, each rank calculates a **checksum**, which is a number of a few bytes that depends on every bit.
-# If two ranks' weights differ in a single bit, their checksums are practically certain to differ, too. The rank whose
-# checksum differs from that of the majority has the error.
+# without sending them, each rank calculates a **checksum**, a number of a few bytes that is practically certain to
+# change if any bit does. The rank whose checksum differs from that of the majority has the error.
 #
-# Let's think about what a flip does to the others. After step 5, a bit of rank 2's weights flips. Its next gradient
-# is calculated with a wrong weight, so it is wrong. The all-reduce adds it to the other three and gives the same sum to
-# all ranks, so all ranks make the same wrong update.
+# What does a flip do to the others? After step 5, a bit of rank 2's weights flips. Its next gradient is calculated with
+# a wrong weight, so it is wrong. The all-reduce adds it to the other three and gives the same sum to all ranks, so all
+# ranks make the same wrong update.
 #
 # **Predict.** After 10 steps, how many of the four ranks have weights that differ from those of the majority? And how
 # many have weights that differ from those of a run without a flip?
@@ -516,9 +518,9 @@ course.measured(
 )
 
 # %% [markdown]
-# The checksums find rank 2 after step 6, the first one with the flip. But by then its wrong gradient has already
-# reached all the others. So it isn't enough to heal rank 2 from a peer, and the ranks have to go back to the last state
-# in which all checksums agreed.
+# The checksums find rank 2 after step 6. Just before that step's all-reduce, they would have caught this flip in time.
+# Now the wrong gradient has already reached all the others, so it isn't enough to heal rank 2 from a peer. The ranks
+# have to go back to the last state in which all checksums agreed.
 #
 # The test has limits. More than half of the replicas must be right: with two, you learn only that one of them is wrong.
 # The all-reduce and the update must give the same bits on every rank. And an error in a gradient *before* the
@@ -531,12 +533,11 @@ ranks.stop()
 # %% [markdown]
 # ## What you take with you
 #
-# If every failure ends all processes, the lost share of the time grows with every GPU. Replicas with whole copies can
-# go on without a dead one if they agree on who takes part before each step. The gradient is averaged over those who are
-# there, and a newcomer is healed from a peer. A failure then costs one step, a short stall, and the work of one replica
-# until it is back. Checkpoints are still needed. Written in pieces, they fit any number of ranks, and written in the
-# background, they hardly stop the training, but only a complete one counts. And an error that crashes nothing can be
-# found by comparing what must be equal.
+# If every failure ends all processes, the share of time lost grows with every GPU you add. Replicas with whole copies
+# can go on without a dead one if they agree on who takes part before each step. A newcomer is healed from a peer. A
+# failure then costs one step, a short stall, and the work of one replica until it is back. Checkpoints are still
+# needed. In pieces they fit any number of ranks, and written in the background they hardly stop the training, but only
+# a complete one counts. And an error that crashes nothing can be found by comparing what must be equal.
 #
 # In the [exercises](../exercises/18_failures.ipynb) you write the quorum, the healing, the reads of a checkpoint in
 # pieces, the save in the background, and the search for the rank with wrong weights.

@@ -5,8 +5,8 @@
 #
 # On the first page, a replica was either alive or dead, and an error in its weights could be found by comparing. This
 # notebook is about three cases that are harder. A network that breaks in two halves can leave you with two training
-# runs instead of one, and a rule against it costs nothing. A wrong gradient makes the weights of *all* ranks wrong in
-# the same way. And a rank that is slow can cost more than a dead one, because it is not replaced.
+# runs instead of one, and a simple rule prevents it. A wrong gradient makes the weights of *all* ranks wrong in the
+# same way. And a rank that is slow can cost more than a dead one, because it is not replaced.
 #
 # Everything here is optional, and nothing later depends on it. The first code cell prepares the notebook, and after
 # that you can run any section. If a section complains that its ranks were stopped, run the first code cell again.
@@ -34,8 +34,8 @@ ranks.load_torch()
 #
 # A switch in the network can fail in such a way that replicas 0 and 1 reach each other, replicas 2 and 3 reach each
 # other, and nothing passes between the two halves. Suppose that each half has a lighthouse that it can reach. From
-# either side this looks as if the other two had died. If both halves go on, there are two trainings, and their weights
-# drift apart. This is called *split brain*.
+# either side this looks as if the other two had died. If both halves go on, there are two training runs, and their
+# weights drift apart. This is called *split brain*.
 #
 # Let's try it with `quorum` and `min_replicas=2`. `reached` lists whose reports arrive on each side. Each half trains
 # with the images of its own replicas:
@@ -90,9 +90,12 @@ course.answer("majority", of_four=smallest_majority(4), of_seven=smallest_majori
 
 # %% [markdown]
 # More than half of all replicas are needed, 3 of 4 and 4 of 7. It is the same rule as for the checksums in the lesson,
-# and for the same reason: two majorities would need more replicas than there are. torchft's lighthouse has such a rule,
-# too ([pull request 71](https://github.com/meta-pytorch/torchft/pull/71)). The price is that a training with four
-# replicas stops if two of them die.
+# and for the same reason: two majorities would need more replicas than there are. The price is that a training run with
+# four replicas stops if two of them die. torchft's lighthouse also requires that more than half of the replicas whose
+# heartbeats reach it take part. This rule stops two groups from taking turns at *one* lighthouse ([pull request
+# 71](https://github.com/meta-pytorch/torchft/pull/71)). It doesn't help against a broken network, because a lighthouse
+# on each side counts only the heartbeats of its own side. So give all replicas one lighthouse, and set `min_replicas`
+# to a majority.
 #
 # ## Two ranks compute the same gradient
 #

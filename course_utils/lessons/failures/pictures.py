@@ -18,13 +18,13 @@ DONE, LOST, HEALED = "#0072B2", "#E69F00", "#009E73"
 _ROW = 0.34  # inches
 
 
-def attempts(run: ReplicaRun, title: str = "") -> Figure:
+def attempts(run: ReplicaRun, then: str = "") -> Figure:
     """Draw replicas as rows and attempts at a step to the right: who took part, who died, and who was healed.
 
     Args:
-        title: before the finding.
+        then: what happens after the death, for the title.
     """
-    finding = lost_text(run)
+    heading = lost_text(run, then)
     size = 1 + max(replica for attempt in run.attempts for replica in attempt.members)
     last = {attempt.step: index for index, attempt in enumerate(run.attempts)}
     marks = {
@@ -34,12 +34,11 @@ def attempts(run: ReplicaRun, title: str = "") -> Figure:
     if any(attempt.heals for attempt in run.attempts):
         marks["was healed, then took part"] = Patch(facecolor=HEALED)
     if any(len(attempt.members) < size for attempt in run.attempts):
-        marks["did not take part"] = Patch(facecolor="none", edgecolor=style.INK, linewidth=0.5)
+        marks["did not take part"] = Patch(facecolor="none", edgecolor=style.INK, linewidth=0.8)
     if run.deaths:
         marks["died"] = Line2D([], [], color="black", marker="x", linestyle="none", markersize=5)
     left, right = 0.75, 0.15
     above = style.legend_height(list(marks), left, right) + 0.05
-    heading = f"{title}: {finding[0].lower()}{finding[1:]}" if title else finding
     picture, (ax,) = style.new_picture(heading, heights=[size * _ROW], left=left, right=right, below=0.45, above=above)
     ax.set(xlim=(0, len(run.attempts)), ylim=(size, 0))
     ax.spines[["left", "bottom"]].set_visible(False)
@@ -51,9 +50,13 @@ def attempts(run: ReplicaRun, title: str = "") -> Figure:
     deaths = list(run.deaths)
     for index, attempt in enumerate(run.attempts):
         counts = last[attempt.step] == index
-        for replica in attempt.members:
+        for replica in range(size):
+            corner = (index + 0.08, replica + 0.1)
+            if replica not in attempt.members:
+                ax.add_patch(Rectangle(corner, 0.84, 0.8, facecolor="none", edgecolor=style.INK, linewidth=0.8))
+                continue
             colour = HEALED if replica in attempt.heals else DONE if counts else LOST
-            ax.add_patch(Rectangle((index + 0.08, replica + 0.1), 0.84, 0.8, facecolor=colour, linewidth=0))
+            ax.add_patch(Rectangle(corner, 0.84, 0.8, facecolor=colour, linewidth=0))
             if not counts and (replica, attempt.step) in deaths:
                 deaths.remove((replica, attempt.step))
                 ax.text(index + 0.5, replica + 0.5, "×", fontsize=13, ha="center", va="center_baseline")

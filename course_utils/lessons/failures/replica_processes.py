@@ -63,10 +63,13 @@ class ReplicaRun:
 
     @property
     def stall(self) -> float:
-        """Seconds from the step before the first death to the first one that got beyond it."""
+        """Seconds from the quorum for the step of the first death to the first step completed after it.
+
+        After a restart of all, this is a repeated step. Those that follow are no stall, but steps that were lost.
+        """
         _, step = self.deaths[0]
-        before = min((done.at for done in self.completed if done.step == step), default=self.attempts[0].at)
-        return min(done.at for done in self.completed if done.step == step + 1) - before
+        began = min(attempt.at for attempt in self.attempts if attempt.step == step)
+        return min(done.at for done in self.completed if done.at > began) - began
 
 
 @dataclass

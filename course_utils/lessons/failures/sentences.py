@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from course_utils.lessons.failures.replica_processes import ReplicaRun
 from course_utils.measuring import unless_busy
-from course_utils.words import count, join, number_text, percent
+from course_utils.words import count, join, number_text, percent, seconds_text
 
 
 def goodput_text(sizes: Sequence[int], shares: Mapping[str, Sequence[float]]) -> str:
@@ -13,19 +13,23 @@ def goodput_text(sizes: Sequence[int], shares: Mapping[str, Sequence[float]]) ->
     return f"From {sizes[0]:,} to {sizes[-1]:,} GPUs, the goodput goes {join(changes)}"
 
 
-def lost_text(run: ReplicaRun) -> str:
-    """What a death has cost: "Replica 2 dies, and 1 step is lost"."""
+def lost_text(run: ReplicaRun, then: str = "") -> str:
+    """What a death has cost: "Replica 2 dies, and 1 step is lost".
+
+    Args:
+        then: what happens after the death: "all start again".
+    """
     lost = "1 step is lost" if run.lost_steps == 1 else f"{count(run.lost_steps, 'step')} are lost"
     names = join([str(replica) for replica, _ in run.deaths])
-    if len(run.deaths) == 1:
-        return f"Replica {names} dies, and {lost}"
-    return f"Replicas {names} die, and {lost}" if names else f"No replica dies, and {lost}"
+    verb = "Replica {} dies" if len(run.deaths) == 1 else "Replicas {} die" if names else "No replica dies"
+    return f"{', '.join(filter(None, [verb.format(names), then]))}, and {lost}"
 
 
 def stall_text(going_on: ReplicaRun, restarted: ReplicaRun, busy: bool) -> str:
-    """How much longer a restart of all stopped the training."""
-    ratio = restarted.stall / going_on.stall
-    text = f"The restart of all stopped the training {number_text(ratio)} times longer than going on with three."
+    """For how long a restart of all stopped the training, beside going on with three."""
+    ratio, stalls = restarted.stall / going_on.stall, [seconds_text(run.stall) for run in (going_on, restarted)]
+    text = f"Going on with three stopped the training for {stalls[0]}, and restarting all four for {stalls[1]}, "
+    text += f"which is {number_text(ratio)} times as long."
     return unless_busy(busy, text)
 
 

@@ -32,21 +32,28 @@ def test_a_run_counts_what_is_lost_and_knows_who_took_part() -> None:
     assert GOING_ON.lost_steps == 1 and CALM.lost_steps == 0
     assert GOING_ON.members == [ALL, THREE, ALL]
     assert GOING_ON.losses == [1.0, 0.5, 1.0 / 3]
-    assert GOING_ON.stall == 2.0
+    assert GOING_ON.stall == 1.5  # from the quorum at 1 s to the report at 2.5 s
     assert CALM.step_seconds == []
+    restarted = run_of((0, ALL, {}), (1, ALL, {}), (0, ALL, {}), (1, ALL, {}), steps=2, deaths=[(2, 1)])
+    assert restarted.stall == 1.5 and restarted.lost_steps == 2  # until the repeated step 1 is completed
 
 
 def test_a_title_says_who_died_and_how_many_steps_are_lost() -> None:
     assert sentences.lost_text(GOING_ON) == "Replica 2 dies, and 1 step is lost"
     assert sentences.lost_text(CALM) == "No replica dies, and 0 steps are lost"
+    assert sentences.lost_text(GOING_ON, "three go on") == "Replica 2 dies, three go on, and 1 step is lost"
+    assert sentences.stall_text(GOING_ON, GOING_ON, busy=False) == (
+        "Going on with three stopped the training for 1.5 s, and restarting all four for 1.5 s, "
+        "which is 1 times as long."
+    )
     two = run_of((0, ALL, {}), (0, (0, 3), {}), steps=1, deaths=[(1, 0), (2, 0)])
     assert sentences.lost_text(two) == "Replicas 1 and 2 die, and 1 step is lost"
 
 
 def test_the_attempts_are_drawn_with_who_was_healed_from_whom() -> None:
-    picture = pictures.attempts(GOING_ON, "Three go on")
+    picture = pictures.attempts(GOING_ON, "three go on")
     assert picture.alt_text == (
-        "Replicas as rows, 4 attempts at steps to the right. Three go on: replica 2 dies, and 1 step is lost. "
+        "Replicas as rows, 4 attempts at steps to the right. Replica 2 dies, three go on, and 1 step is lost. "
         "Healed: replica 2 from replica 0."
     )
     assert sum(text.get_text() == "×" for text in picture.axes[0].texts) == 1
