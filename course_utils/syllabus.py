@@ -136,7 +136,7 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson("16_experts", "What if only some weights are used?", 50, 4, (11,), further_minutes=60),
     Lesson("17_long_texts", "What if the text does not fit?", 50, 4, (9,), further_minutes=50),
     Lesson("18_failures", "What if a rank dies?", 55, 4, (11, 13), further_minutes=30),
-    Lesson("19_inference", "What does one answer cost?", 55, 4, (3, 9), further_minutes=25),
+    Lesson("19_inference", "What does one answer cost?", 55, 4, (3, 9), further_minutes=30),
 )
 
 

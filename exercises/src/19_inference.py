@@ -68,9 +68,9 @@ ranks.load_torch()
 # ```
 #
 # A Σ is a sum over the ranks. `layer` has the parts that you see here as `layer.norm_1`, `layer.qkv` and so on. You can
-# call each of them like a function, except for the two biases, `layer.out_bias` and `layer.down_bias`, which are vectors.
-# They are apart from `layer.out` and `layer.down` because a bias may be added only once, after the sum. `layer.size` is
-# the number of values in a head's key.
+# call each of them like a function, except for the two biases, `layer.out_bias` and `layer.down_bias`, which are
+# vectors. They are apart from `layer.out` and `layer.down` because a bias may be added only once, after the sum.
+# `layer.size` is the number of values in a head's key.
 #
 # `layer.qkv(…)` gives one long vector. The query, key and value of this rank's first head come first, then those of its
 # second head, and so on. `kept.append(keys, values)` takes tensors of the shape (heads, 1, size), and returns the keys

@@ -14,8 +14,10 @@
 # 2. *A prompt in pieces*: no one has to wait for it
 # 3. *A hundred servers*: which of them takes the next request?
 # 4. *Fewer heads, smaller caches*: and what if there are more ranks than KV heads
+# 5. *Why a busy slot makes you wait*: the page's formula, derived
+# 6. *Does a draft change the distribution?* A test by counting
 #
-# *25 minutes · optional, after [lesson 19](19_inference.ipynb) · no ranks but virtual ones*
+# *30 minutes · optional, after [lesson 19](19_inference.ipynb) · no ranks but virtual ones*
 
 # %%
 import math
@@ -236,6 +238,76 @@ for kv_heads in (32, 8, 1):
 # %% [markdown]
 # With a single KV head, a second rank doesn't make the cache smaller. With 8 heads, the same is true from 8 ranks on.
 # So large servers divide the *texts* among groups of ranks once the heads are used up.
+#
+# ## Why a busy slot makes you wait
+#
+# On the page, answers of $D$ tokens share one slot, and in each step a request arrives with probability $p$, whatever
+# has happened before. Call its mean waiting time $w$ steps. A new request waits for two things:
+#
+# - the requests ahead of it. On average $p \cdot w$ of them are waiting. This is **Little's law**: the mean number of
+#   those who wait is the rate at which they arrive, times the mean time that each waits. Each of these will take $D$
+#   steps to answer;
+# - the rest of the answer in the slot. In a share $\rho = pD$ of the steps, the slot has just written a token, and
+#   0, 1, 2, … or $D-1$ tokens of its answer are left. All of these numbers are equally likely, because each answer goes
+#   through every one of them once. So $\frac{D-1}2$ are left on average.
+#
+# Both are averages over all steps. They also hold for the steps in which a request arrives, because every step is
+# equally likely to be one, whether the queue is long or short. Together,
+#
+# $$w = p\,w D + \rho\,\frac{D-1}2 = \rho\,w + \rho\,\frac{D-1}2, \qquad\text{so}\qquad
+# w = \frac{\rho}{1-\rho} \cdot \frac{D-1}2 .$$
+#
+# ## Does a draft change the distribution?
+#
+# The page shows that the rule of speculative decoding changes no probability. Here we test it on a transformer with 3
+# layers and 6 different tokens. Its draft is the same model without the last two layers. We let rounds continue the
+# same text 2,000 times, and count which of the 36 pairs of tokens follow. From the target's probabilities we know how
+# many of each pair to expect. The **chi-square test** adds up (counted − expected)² ÷ expected over all pairs. Its
+# p-value is how often chance alone gives a sum at least as large, so a tiny p-value means that the distribution is
+# wrong. The test needs at least about 5 expected cases of each kind, so we count all rarer pairs together.
+#
+# For comparison, here is a wrong rule that sounds sensible. It accepts a guess that the target finds at least half as
+# likely as its likeliest token, and otherwise takes the likeliest token:
+
+
+# %%
+from course_utils.lessons.inference import accept_or_resample, chi_square
+from course_utils.lessons.inference import distribution_of, first_layers
+from course_utils.lessons.inference import pair_probabilities, speculative_round
+
+target_model = double_model(characters=6, width=16, heads=2, depth=3, seed=1)
+target = distribution_of(target_model, temperature=0.25)
+draft = distribution_of(first_layers(target_model, 1), temperature=0.25)
+
+
+def sounds_sensible(guess, q, p, generator):
+    return (guess, True) if p[guess] >= 0.5 * p.max() else (int(p.argmax()), False)
+
+
+start = [0, 3]
+expected, texts = pair_probabilities(start, target), 2000
+rare = expected * texts < 5
+
+
+def grouped(table):
+    return np.append(table[~rare], table[rare].sum())
+
+
+p_values = {}
+for rule in (accept_or_resample, sounds_sensible):
+    generator, pairs = np.random.default_rng(5), np.zeros((6, 6))
+    for _ in range(texts):
+        added = []
+        while len(added) < 2:
+            before = start + added
+            added += speculative_round(before, draft, target, 3, generator, rule)
+        pairs[added[0], added[1]] += 1
+    p_values[rule.__name__] = chi_square(grouped(pairs), grouped(expected))[1]
+    print(f"{rule.__name__}: p-value {p_values[rule.__name__]:.1g}")
+assert p_values["accept_or_resample"] > 0.01 > 1e-6 > p_values["sounds_sensible"]
+
+# %% [markdown]
+# The right rule passes, and the sensible one is caught. It takes the likeliest tokens too often.
 #
 # **To read**
 #

@@ -29,6 +29,6 @@ if TYPE_CHECKING:
     from .prefill_placement import Prefill, break_even
     from .queueing import mean_waiting_steps, random_requests
     from .request_server import cut_over_ranks, double_model, drawn_prompts
-    from .speculation import accept_or_resample, acceptance, chi_square, expected_tokens
+    from .speculation import accept_or_resample, acceptance, chi_square, expected_tokens, speculative_round
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -71,12 +71,11 @@ def slots(schedules: Mapping[str, Sequence[tuple[int, int, int]]], slots_of_batc
         for slot in range(slots_of_batch):
             ax.add_patch(Rectangle((0, slot - 0.42), last, 0.84, facecolor=IDLE, edgecolor="none"))
         for number, (slot, begins, ends) in enumerate(stays):
-            shade = style.COLOURS["computing"] if number % 2 else style.paler(style.COLOURS["computing"], 0.7)
-            box = Rectangle((begins, slot - 0.42), ends - begins, 0.84, facecolor=shade, edgecolor="white")
+            blue = style.COLOURS["computing"]
+            box = Rectangle((begins, slot - 0.42), ends - begins, 0.84, facecolor=blue, edgecolor="white")
             ax.add_patch(box)
             middle = (begins + ends) / 2
-            ink = "white" if number % 2 else style.INK
-            ax.text(middle, slot, str(number), color=ink, ha="center", va="center", fontsize=style.SMALL)
+            ax.text(middle, slot, str(number), color="white", ha="center", va="center", fontsize=style.SMALL)
         texts.append(
             f"{name}: "
             + ", ".join(
