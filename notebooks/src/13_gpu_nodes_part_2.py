@@ -5,14 +5,14 @@
 #
 # A training run can work perfectly and still waste most of a cluster. We trained a convolutional network on an H100 and
 # recorded how fast it went. With full `float32` arithmetic, the GPU trained on 19,800 images per second. We then made
-# seven changes to the program, one of which is PyTorch's default, and it trained on 200,000 of the same images per
-# second. So you would need ten GPUs running the first program to match one running the last. The network between the
-# GPUs can waste just as much. If the fast path between two GPUs is missing, NCCL, NVIDIA's communication library,
-# quietly takes a slower one. In neither case is there an error message.
+# seven changes to the program, and it processed 200,000 of these images per second, ten times as many. One of the
+# seven, TF32 in convolutions, is PyTorch's default, and from there the gain is still a factor of three. The network
+# between the GPUs can waste just as much. If the fast path between two GPUs is missing, NCCL, NVIDIA's communication
+# library, quietly takes a slower one. Neither problem produces an error message.
 #
 # In this part you will measure a network so that you can compare the result with its data sheet, and find out from
 # NCCL's log which path the messages take. Then you will see what makes training on one GPU ten times faster, why some
-# networks use a GPU better than others, and what becomes of a matrix product when each number has only eight bits.
+# networks use a GPU better than others, and how accurate a matrix product is when each number has only eight bits.
 #
 # *50 minutes · builds on [lesson 13, part 1](13_gpu_nodes.ipynb) · 4 ranks*
 
@@ -36,10 +36,10 @@ ranks.load_torch()
 # and an all-reduce takes 32 ms. Is that as fast as it should be?
 #
 # The obvious figure is the number of bytes in the vector divided by the time. It is called the **algorithm bandwidth**,
-# and here it is 0.4 MB ÷ 0.032 s = 12.5 MB/s. But it depends on the number of ranks. In lesson 5 you saw that in a ring
-# of $P$ ranks every rank sends $\frac{2(P-1)}{P}$ times the vector. With two ranks this factor is 1, so each link
-# carries 12.5 MB/s, which is as much as it can carry. With eight ranks the factor is 1.75. The same links then need 56
-# ms, and the algorithm bandwidth falls to 7.1 MB/s, although every link is still busy all the time.
+# and here it is 0.4 MB ÷ 0.032 s = 12.5 MB/s. In lesson 5 you saw that in a ring of $P$ ranks every rank sends
+# $\frac{2(P-1)}{P}$ times the vector. With two ranks this factor is 1, so each link carries 12.5 MB/s. So yes, it is as
+# fast as it should be. But with eight ranks the factor is 1.75. The same links then need 56 ms, and the algorithm
+# bandwidth falls to 7.1 MB/s, although every link is still busy all the time.
 #
 # If we multiply the algorithm bandwidth by this factor, we get the rate at which bytes pass through each link. This is
 # the **bus bandwidth**. With $n$ bytes and $t$ seconds it is
@@ -48,20 +48,21 @@ ranks.load_torch()
 #
 # With eight ranks it is 7.1 × 1.75 = 12.5 MB/s again.
 #
-# **Predict.** Four ranks have links of 12.5 MB/s. What are the highest algorithm and bus bandwidths that an all-reduce
-# can reach?
+# **Predict.** Four ranks have links of 12.5 MB/s. What algorithm and bus bandwidths will an all-reduce reach if only
+# the links slow it down? A run is a little slower, so a prediction within 25% of it counts.
 
 # %%
 course.predict("links", within=1.25, algorithm=..., bus=...)  # MB/s
 
 # %% [markdown]
-# To measure this, all ranks first wait for each other at a barrier, and then each times its own call. They don't leave
-# the barrier at exactly the same moment, so a time may contain a little waiting as well. The slowest rank counts,
-# because a training step has to wait for it. On GPUs there is one more thing to do, because a call to NCCL returns as
-# soon as the operation has been *handed over* to the GPU. `synchronize` waits until the GPU has finished.
+# To measure this, all ranks first wait for each other at a barrier, and then each times its own call. The slowest rank
+# counts, because a training step has to wait for it. If the machine is so busy that the times scatter, nothing is
+# judged. On GPUs, a call to NCCL returns as soon as the operation has been *handed over* to the GPU, so there
+# `synchronize` waits until the GPU has finished.
 #
-# `process_group` sets up what you saw in part 1, over NCCL if every rank has a GPU of its own, and over gloo otherwise.
-# Its `group.gradients` is the group in which a training run would add up gradients. We use it for a vector of zeros.
+# The ranks first meet over gloo, hence `backend="gloo"` below. If each of them has a GPU of its own, `process_group`
+# adds NCCL. With four ranks and a single GPU it doesn't. Its `group.gradients` is the group in which a training run
+# would add up gradients.
 
 # %%
 from course_utils.lessons.gpu_nodes import process_group
@@ -107,8 +108,9 @@ else:
     print(f"Your ranks have no links of 12.5 MB/s. They reach {on_4['bus']:,.0f} MB/s.")
 
 # %% [markdown]
-# The next cell only draws. The lines in the picture are the formula, with the rate of the links, and the dots are this
-# run. With two ranks the factor is 1, so one dot covers the other.
+# The next cell only draws the picture. The lines are the formula, with the rate of the links, and the dots are this
+# run. With two ranks the factor is 1, so one dot covers the other. With four ranks the formula gives 12.5 ÷ 1.5 = 8.3
+# MB/s for the algorithm bandwidth.
 
 # %% tags=["figure:13_bandwidths"]
 from course_utils.lessons.gpu_nodes import bandwidth_text, link_text
@@ -129,27 +131,28 @@ finding = link_text(backend, n, P, bus[-1], link)
 course.draw.over_numbers(world_sizes, points, title, finding, predicted=lines, **axes)
 
 # %% [markdown]
-# The line of the bus bandwidth is the rate of the links, and no dot should be above it. If the dots are about equally
-# high with 2, 3 and 4 ranks, the links are used equally well with any number of ranks. The runs scatter, so check how
-# far apart the runs are before you conclude that the bandwidth rises or falls. The program that people use on real
-# clusters is NVIDIA's [nccl-tests](https://github.com/NVIDIA/nccl-tests). It prints both figures, as `algbw` and
-# `busbw`, for a range of sizes and for all collectives.
+# If the dots of the bus bandwidth are about equally high with 2, 3 and 4 ranks, the links are used equally well with
+# any number of ranks. The program that people use on real clusters is NVIDIA's
+# [nccl-tests](https://github.com/NVIDIA/nccl-tests). It prints both figures, as `algbw` and `busbw`, for a range of
+# sizes and for all collectives.
 #
 # With the bus bandwidth of a cluster you can predict times. Suppose that nccl-tests reports 40 GB/s, and that eight
 # ranks add up a gradient of 14 GB, which is 7 billion numbers of 2 bytes. Then the time is $\frac{14}{40} \cdot \frac{2
 # \cdot 7}{8} = 0.61$ s.
 #
-# There is a case where the bus bandwidth isn't the rate of any link. On a node with eight H100s, the switches between
-# the GPUs can add (lesson 5). An all-reduce then sends fewer bytes than the formula assumes, and its `busbw` may even
-# be higher than the rate of a GPU's connection.
+# In one case the bus bandwidth isn't the rate of any link. On a node with eight H100s, the switches between the GPUs
+# can add (lesson 5). An all-reduce then sends fewer bytes than the formula assumes, and its `busbw` may even be higher
+# than the rate of a GPU's connection.
 #
-# ## Small vectors never fill a link
+# ## With small vectors you measure latency
 #
-# So far, every vector was 400 KB long. The next cell repeats the measurement for sizes from 1 KB to 4 MB, and for the
-# all-gather as well. It uses `collective_seconds`, which contains the same loop. In an all-gather every rank sends
-# $\frac{P-1}{P}$ of the vector, half as much as in an all-reduce. Each line in the picture shows the model of lesson 4,
-# $t = \alpha + \beta n$, where $\alpha$ is the latency and $\beta$ the seconds per byte. Here $\alpha$ comes from the
-# smallest vector, so the first dot lies on its line whatever we measure, and $\beta$ comes from the rate of the link.
+# So far, every vector was 400 KB long. The next cell repeats the measurement for sizes from 1 KB to 4 MB, or over NCCL
+# to 262 MB, and for the all-gather as well. It uses `collective_seconds`, which contains the same loop. The size of an
+# all-gather is that of the gathered vector, which every rank has at the end. Every rank sends $\frac{P-1}{P}$ of this
+# vector, half as much as in an all-reduce. Each line in the picture shows the model of lesson 4, $t = \alpha + \beta
+# n$, where $\alpha$ is the latency and $\beta$ the seconds per byte. Here $\alpha$ comes from the smallest vector, so
+# the first dot lies on its line whatever we measure. And $\beta$ comes from the rate of the link or, if that isn't
+# known, from the fastest run.
 
 # %% tags=["figure:13_sizes"]
 from course_utils.lessons.gpu_nodes import allowed_rates, collective_seconds, sweep_text
@@ -181,9 +184,9 @@ course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True,
 # %% [markdown]
 # With a small vector, nearly all the time is latency. If gradients were sent one tensor at a time, the many small ones,
 # such as biases, would be on the left of this picture, and this is why DDP collects them in buckets (lesson 7). Judge a
-# link by the vectors on the right. Dots may lie above or below their lines, because the whole line depends on a latency
-# that was measured with a single size, and because our emulated links let the first 32 KB of a message pass without
-# delay.
+# link by the vectors on the right. Dots may lie above or below their lines, because a line depends on a latency
+# measured with a single size. And our emulated links let the first 32 KB of a message pass without delay, so the dots
+# at 64 KB may even be above the rate of a link.
 #
 # ## NCCL's log tells you which path it took
 #
@@ -196,10 +199,11 @@ course.draw.over_numbers(KB, rates, title, finding, predicted=allowed, log=True,
 #   GPUs directly. Without it, every byte takes a detour through host memory.
 # - TCP works on any network. A program reaches it through *sockets*, and every byte passes through the CPUs.
 #
-# NCCL doesn't complain if the best path is missing. But if you set the environment variable `NCCL_DEBUG=INFO`, it says
-# what it found, and you find the path in the lines that contain `via`. On a good cluster they end with `via
-# NET/IB/0/GDRDMA`, for example. This means that the messages go over the network, through InfiniBand card number 0, and
-# with GPUDirect RDMA. Here are the lines that matter from the log of a real run with two ranks.
+# NCCL doesn't complain if the best path is missing. But if you set the environment variable `NCCL_DEBUG=INFO` in the
+# shell or the batch script that starts your program, NCCL prints what it found, and you find the path in the lines that
+# contain `via`. Between two nodes of a good cluster they end with `via NET/IB/0/GDRDMA`, for example. This means that
+# the messages go over the network, through InfiniBand card number 0, and with GPUDirect RDMA. Here are the lines that
+# matter from the log of a real run with two ranks.
 
 # %%
 from course_utils.lessons.gpu_nodes import lines_that_matter, nccl_start, ways
@@ -209,8 +213,7 @@ start = nccl_start()
 print(wrapped(start.origin), "", *lines_that_matter(start.log), sep="\n")
 
 # %% [markdown]
-# **Predict.** Which path do the messages of these two ranks take? The log contains the answer, so this is an exercise
-# in reading it.
+# **Predict.** Which path do the messages of these two ranks take, according to this log?
 
 # %%
 choices = {
@@ -230,7 +233,7 @@ course.answer("nccl_path", answer=ways(start.log))
 #
 # | after `via` | path | what it means for you |
 # |---|---|---|
-# | `P2P/…` | GPU to GPU, over NVLink or PCIe | good, inside a node |
+# | `P2P/…` | GPU to GPU, over NVLink or PCIe | good, inside a node, unless it is PCIe although there is NVLink |
 # | `SHM/…` | host memory | slower, inside a node |
 # | `NET/IB/0/GDRDMA` | InfiniBand, straight from GPU memory | good, between nodes |
 # | `NET/IB/0` | InfiniBand, with the detour through host memory | often too slow: ask why GPUDirect RDMA is off |
@@ -247,12 +250,14 @@ course.answer("nccl_path", answer=ways(start.log))
 #
 # ## One GPU, made ten times faster
 #
-# Now let's leave the network and turn to a single GPU. How much of its power does a program use? You can find out by
-# counting. For each small image, a training step of VGG-11 (lesson 3) takes 0.913 billion floating-point operations.
-# NVIDIA's [data sheet](https://www.nvidia.com/en-us/data-center/h100/) promises 989 TFLOP/s for matrix products of
-# 2-byte numbers on an H100. At this rate, it could train on 989,000 ÷ 0.913 = 1.08 million images per second. The first
-# program reaches 19,800, so it uses 0.0198 ÷ 1.08 = 1.8% of the peak. This share is called **model FLOPs utilization**
-# or **MFU**. You can't expect 100%. Even in a product of two large matrices, we measured no more than 786 TFLOP/s.
+# Now let's leave the network and turn to a single GPU. How much of its power does a program use? For each small image,
+# a training step of VGG-11 (lesson 3) takes 0.913 billion floating-point operations. According to NVIDIA's [data
+# sheet](https://www.nvidia.com/en-us/data-center/h100/), an H100 does 989 TFLOP/s in matrix products of 2-byte numbers.
+# The page itself prints twice this figure, because it counts sparse matrices. At 989 TFLOP/s, it could train on 989,000
+# ÷ 0.913 = 1.08 million images per second. The first program reaches 19,800, so it uses 0.0198 ÷ 1.08 = 1.8% of the
+# peak. This share is called **model FLOPs utilization** or **MFU**. But the first program computes with `float32`, for
+# which the data sheet promises only 67 TFLOP/s. Of these it uses 27%. And even in a product of two large matrices, we
+# measured no more than 786 TFLOP/s.
 #
 # We made changes to this program, one after another. Think of them as the rungs of a ladder, each of which keeps all
 # the changes above it in this table:
@@ -262,7 +267,7 @@ course.answer("nccl_path", answer=ways(start.log))
 # | float32 without TF32 | the starting point, where each step copies its 512 images to the GPU |
 # | pinned memory (lesson 14) | the GPU can read the images in host memory by itself, while the program carries on |
 # | data on the GPU | the images are in GPU memory from the beginning |
-# | **TF32** | products and convolutions of `float32` numbers keep 10 digits after the binary point of each input |
+# | **TF32** | products and convolutions of `float32` numbers keep 10 of the 23 digits after the binary point |
 # | **bfloat16** | products and convolutions take numbers of 16 bits |
 # | channels last | the channels of a pixel are next to each other in memory |
 # | **torch.compile** | several operations become a single **kernel**, which is a program that the GPU runs |
@@ -288,11 +293,12 @@ recorded = recorded_climb()
 course.answer("ladder_mfu", mfu=100 * recorded.mfu()["+ CUDA graph"].median)
 
 # %% [markdown]
-# If this computer has a GPU, the next cell climbs all nine rungs on it. It takes a minute or two, most of which the
-# compiler needs. Without a GPU you will see the recording from the H100. It ends before the last rung, which we
-# recorded on a different GPU, an H200, together with the rung before it. An H200 has the same processors and faster
-# memory. A large matrix product is measured by turns (lesson 3) with the rungs, because a GPU changes its clock as it
-# gets warm.
+# If this computer has a GPU, the next cell climbs all nine rungs on it. This takes a minute or two, most of it spent
+# compiling. Without a GPU you will see the recording from the H100. The recording stops one rung short. We recorded the
+# last rung, and the one before it again, on an H200, which has the same processors and faster memory. In the table, *of
+# the peak* means the MFU, and *of a product* means the share of the rate that a large matrix product reaches on the
+# same GPU. On your own GPU this product is measured by turns (lesson 3) with the rungs, because a GPU changes its clock
+# as it warms up.
 
 # %% tags=["figure:13_ladder"]
 from course_utils.lessons.gpu_nodes import climb_here, gains_text, larger_batch_text
@@ -315,12 +321,14 @@ course.draw.measured_bars(
 )
 
 # %% [markdown]
-# On the recorded H100, two rungs gain most: TF32 and the CUDA graph. One gains nothing. `torch.compile` was slower than
-# the rung before it in each of the nine rounds, although the spreads overlap in the picture. Apart from a few small
-# copies, the graph runs the same kernels as the rung before it, so the arithmetic is the same. Yet it was 2.7 times as
-# fast, so until then the GPU must have been idle for more than half of the time, because it finished its kernels faster
-# than Python could launch the next ones. This is probably why bfloat16 gained so little, too. Faster kernels are of no
-# use to a GPU that is waiting for **kernel launches**. Lesson 14 shows this waiting in a picture.
+# The lines between the table and the picture describe the measurements that you see, whether they are yours or ours.
+# What a rung gains depends on the rungs before it. Even if the spreads of two rungs overlap, one may be slower in every
+# round.
+#
+# Why can a CUDA graph gain anything? Apart from a few small copies, it runs the same kernels as the rung before it, so
+# the arithmetic is the same. But without a graph, Python launches one kernel after another. If the GPU finishes its
+# kernels faster than Python can launch the next ones, it is idle in between, and faster kernels are of no use to a GPU
+# that is waiting for **kernel launches**. Lesson 14 shows this waiting in a picture.
 #
 # The rung *bfloat16* needs one line in a program:
 #
@@ -335,10 +343,10 @@ course.draw.measured_bars(
 #
 # ## Large products fill a GPU
 #
-# After all these changes, the H200 still reached only 27% of its peak. Is it the program, or is it VGG-11? Between two
-# products, a network does small things to every number, such as normalising it or setting it to zero if it is negative.
-# These take almost no arithmetic, but the numbers have to be read from memory and written back. So let's count how many
-# operations a network's products do for each number that they write.
+# At the top of the ladder, the recorded H200 still reached only 27% of its peak. Is it the program, or is it VGG-11?
+# Between two products, a network does a little work on every number, such as normalising it or setting it to zero if it
+# is negative. This takes almost no arithmetic, but the numbers have to be read from memory and written back. So let's
+# count how many operations the products do for each number that they write.
 #
 # In a convolution of VGG-11, a number of the output is a sum over 3 × 3 pixels and all channels of the input. With 64
 # channels, that is 576 multiplications and as many additions, so 1,152 operations. In a linear layer with 4,096 inputs
@@ -367,10 +375,11 @@ print(f"operations for each number written: VGG-11 {vgg:,.0f}, Llama {llama:,.0f
 # %% [markdown]
 # [On paper](https://www.nvidia.com/en-us/data-center/h200/), an H200 does 989 TFLOP/s, like an H100, and moves 4.8 TB
 # per second between its memory and its processors. That is 2.4 trillion numbers of 2 bytes, so in the time that it
-# takes to move one number, it could do 989 ÷ 2.4 = 412 operations. VGG-11 does 2,016 operations for each number that a
-# product writes. So if each of these numbers is moved 2,016 ÷ 412 = 4.9 times, moving them takes as long as all the
-# products at the peak rate. This is soon reached. In training, batch norm (lesson 3) alone moves each number three
-# times. It reads it for the mean and the variance, reads it again to normalise it, and writes the result.
+# takes to move one number, it could do 989 ÷ 2.4 = 412 operations. For each number that VGG-11 writes, its products do
+# 2,016 operations, and at the peak rate these take as long as moving 2,016 ÷ 412 = 4.9 numbers. So if each number is
+# moved five times, moving takes as long as multiplying. This is soon reached. In training, batch norm (lesson 3) alone
+# moves each number three times. It reads it for the mean and the variance, reads it again to normalise it, and writes
+# the result.
 #
 # **Predict.** How many times can each number in a layer of Llama 3 8B be moved until moving takes as long as the
 # products?
@@ -382,12 +391,13 @@ course.predict("moves", within=1.2, times=...)
 course.answer("moves", times=llama / (989 / 2.4))
 
 # %% [markdown]
-# Llama is a transformer (lesson 9), so it should come much closer to what its products alone could reach. Let's compare
-# it with VGG-11. The transformer's step contains nothing but what PyTorch offers. The layers and the loss go through
-# `torch.compile`, their products are in bfloat16, attention is a single function (`scaled_dot_product_attention`), and
-# AdamW updates all weights in a few kernels (`fused=True`). On a GPU, the next cell measures four layers of Llama 3 8B
-# or, if these don't fit into its memory, a smaller transformer. Without a GPU, it measures small steps of the same two
-# programs on one core of your processor, in `float32` and without the compiler. The hatched bars are recorded.
+# Llama is a transformer (lesson 9), so it should come much closer to what its products alone could reach. The
+# transformer uses only what ships with PyTorch. The layers and the loss go through `torch.compile`, their products are
+# in bfloat16, attention is a single function (`scaled_dot_product_attention`), and AdamW updates all weights in a few
+# kernels (`fused=True`). On a GPU, the next cell measures four layers of Llama 3 8B or, if these don't fit into its
+# memory, a smaller transformer. Without a GPU, it measures small steps of the same two programs on one CPU core, in
+# `float32` and without the compiler. The hatched bars are recorded, and one of them is a Llama with 1.5 billion
+# weights.
 
 # %% tags=["figure:13_networks"]
 from course_utils.lessons.gpu_nodes import network_bars, network_rates_here
@@ -410,25 +420,25 @@ course.draw.measured_bars(
 # that product reached between 738 and 775 TFLOP/s within ten minutes, so each of its shares has a range as well. Four
 # layers of Llama 3 8B reached 79% of this rate, which is an MFU of 60%, and VGG-11 reached 36%. In a whole training run
 # the GPUs also send messages, so published values are often lower. PaLM, for example, was trained with an MFU of 46%
-# ([Chowdhery and others 2022](https://arxiv.org/abs/2204.02311)). On a core of a processor, the two networks may be
-# closer together than on the H200, because it can do far fewer operations in the time that it takes to move a number.
+# ([Chowdhery and others 2022](https://arxiv.org/abs/2204.02311)). On one CPU core, something other than memory may hold
+# VGG-11 back.
 #
 # Before you compare such figures with somebody else's, ask how attention was counted. Like PaLM's authors, we count the
 # products of every token with every other token. But a token only looks at those before it, so a good kernel computes
-# only half of these products. If you count this half, the 79% become 74%.
+# only half of these products. If you count this half, 79% becomes 74%. Both figures include the output layer, which
+# follows the four layers.
 #
 # ## Eight bits need a scale
 #
-# There is a rung that we could only calculate. Newer GPUs can also multiply numbers of 8 bits, called **FP8**. On
-# paper, an H100 multiplies FP8 numbers twice as fast as bfloat16 numbers, at 1,979 TFLOP/s instead of 989. (NVIDIA's
-# page prints twice these figures, because it counts sparse matrices.) If every operation of a step took half the time,
-# the ladder would end with twice as many images, but only products become faster. So FP8 is made for models that spend
-# most of their time in large matrix products, such as large language models. VGG-11 consists mainly of convolutions,
-# and for these torch 2.13 has no FP8 function. How much accuracy does a matrix product lose if its inputs have only 8
-# bits?
+# One rung we could only estimate on paper. Newer GPUs can also multiply numbers of 8 bits, called **FP8**. According to
+# the data sheet, an H100 multiplies them twice as fast as bfloat16 numbers, at 1,979 TFLOP/s instead of 989. But only
+# products become faster, so FP8 is made for models that spend most of their time in large matrix products, such as
+# large language models. VGG-11 consists mainly of convolutions, and for these torch 2.13 has no FP8 function. How much
+# accuracy does a matrix product lose if its inputs have only 8 bits? You can find out without a GPU, because PyTorch
+# rounds to FP8 on any CPU.
 #
-# FP8 comes in two variants. **E4M3** has 4 bits for the exponent and 3 for the digits after the binary point, and
-# **E5M2** has 5 and 2. Bfloat16 has 8 and 7.
+# FP8 comes in two variants. Besides the sign bit, **E4M3** has 4 bits for the exponent and 3 for the digits after the
+# binary point, and **E5M2** has 5 and 2. Bfloat16 has 8 and 7.
 #
 # In bfloat16, 7 digits after the point mean that the next number after 1 is $1 + \frac1{128}$. If you round a number in
 # between, the error is at most half this gap, which is $\frac1{256}$ or 0.4% of the number. Between 2 and 4 the gaps
@@ -465,8 +475,7 @@ for kind in (torch.bfloat16, E4M3, E5M2):
 # absolute value in the tensor divided by 448, then the tensor fills the range of E4M3 exactly. The next cells try this
 # with matrices `x` whose numbers are as small as $10^{-8}$ or as large as $10^4$. The other matrix, `w`, is always in
 # E4M3 with a scale, except in the comparison with bfloat16. We round only the inputs and multiply them in `float32`. A
-# GPU may add up such products with fewer digits (the report on DeepSeek-V3 below speaks of about 14 bits), and then its
-# errors are larger than ours.
+# GPU may add up such products with fewer digits, and then its errors are larger.
 
 # %%
 torch.manual_seed(0)
@@ -503,14 +512,15 @@ for magnitude in magnitudes:
     errors["bfloat16"].append(product_error(x, x.bfloat16().float(), w16))
 axes = {"across": "size of the numbers in x", "up": "error of x @ w", "unit": percent}
 title, finding = scales_text(magnitudes, errors)
-course.draw.over_numbers(magnitudes, errors, title, finding, **axes)
+course.draw.over_numbers(magnitudes, errors, title, finding, log=True, **axes)
 
 # %% [markdown]
 # On the left, E4M3 without a scale has an error of 100%, because all of `x` has been rounded to zero. On the right,
-# many numbers in `x` are above 448 and are clipped to it. With a scale, the error is about 4% at every size, and you
-# can explain this figure. Rounding can change a number by up to 6%, but the typical error is 2.6%, in `x` as well as in
-# `w`. The two errors are independent of each other, so sometimes they add up and sometimes they cancel. Independent
-# errors add like the sides of a right-angled triangle, $\sqrt{2.6^2 + 2.6^2} = 3.7$.
+# many numbers in `x` are above 448 and are clipped to it. E5M2 is less accurate but has a wider range, so its authors
+# recommend it for gradients. With a scale, the error of E4M3 is about 4% at every size, and you can explain this
+# figure. Rounding can change a number by up to 6%, but the typical error is 2.6%, in `x` as well as in `w`. The two
+# errors are independent of each other, so sometimes they add up and sometimes they cancel. Independent errors add like
+# the sides of a right-angled triangle, $\sqrt{2.6^2 + 2.6^2} = 3.7$.
 #
 # Unfortunately, one scale for a whole tensor depends on its largest number. If a single number is huge, all the others
 # are divided by the same large $s$, and may again be rounded to zero. Let's put such an outlier into the first row of
@@ -536,9 +546,7 @@ for outlier in (1, 1e5, 1e6):
 # blocks. Activations (lesson 9) have a scale for every 128 numbers, and weights for every block of 128 × 128. The
 # optimizer's copy of the weights and some sensitive parts of the model stay in formats with more bits. Its authors
 # report that the loss of two smaller models differed from a run in bfloat16 by less than 0.25%. In PyTorch,
-# `torch.nn.functional.scaled_mm` multiplies FP8 matrices together with their scales. NVIDIA's Blackwell GPUs apply the
-# scales of small blocks in hardware. In MXFP8, 32 numbers share a scale, and in NVFP4 a number has only 4 bits and 16
-# numbers share a scale.
+# `torch.nn.functional.scaled_mm` multiplies FP8 matrices together with their scales.
 
 # %%
 ranks.stop()
@@ -547,11 +555,11 @@ ranks.stop()
 # ## What you take with you
 #
 # The bus bandwidth lets you compare a measured all-reduce with the data sheet of a link, whatever the number of ranks,
-# as long as the ranks do the adding, and not the switches. With small vectors you measure latency instead. The words
-# after `via` in NCCL's log tell you which path the messages take, and if you find `NET/Socket` or no `GDRDMA` between
-# two nodes, ask your cluster's support why. On one GPU, count the operations first. If the MFU is low, faster products
-# won't help as long as the GPU waits for kernel launches. A network with large products fills a GPU better than one
-# that does little with each number. And fewer bits make products faster, but with only eight you need scaling factors.
+# provided the ranks do the adding. With small vectors you measure latency instead. The words after `via` in NCCL's log
+# tell you which path the messages take, and if you find `NET/Socket` or no `GDRDMA` between two nodes, ask your
+# cluster's support why. On one GPU, count the operations first. If the MFU is low, faster products won't help as long
+# as the GPU waits for kernel launches. A network with large products fills a GPU better than one that does little with
+# each number. And fewer bits make products faster, but with only eight you need scaling factors.
 #
 # How does the memory of DDP compare with that of FSDP2 (lesson 11) on a GPU, and would forty such GPUs do forty times
 # the work of one? [Further](13_gpu_nodes_further.ipynb) answers both. Or go on to [the

@@ -41,6 +41,8 @@ CHANGES = {
     "+ larger batch": "images in a step",
 }
 """A rung of the ladder → what it changes."""
+DEFAULT, BFLOAT16, GRAPH = "+ TF32", "+ bfloat16", "+ CUDA graph"
+"""The rung that is near PyTorch's default, and two that sentences compare."""
 
 
 def virtual_nodes_text(gpus: Sequence[int], times: Mapping[str, Sequence[float]]) -> tuple[str, str]:
@@ -113,7 +115,9 @@ def link_text(backend: str, nbytes: int, world_size: int, bus: Sequence[float], 
     """How much of an emulated link's bytes/s the bus bandwidth reaches; `link` is None if there is no such link."""
     measured = f"{bytes_text(nbytes)} over {backend}"
     if link is None:
-        return f"{measured}; the rate of this network isn't known, so the lines are calculated from the fastest run"
+        if backend == "nccl":
+            measured += ", which is mainly latency"
+        return f"{measured}. The rate of this network isn't known, so the lines go through the fastest run"
     share = percent(statistics.median(bus) / link)
     return f"{measured}; with {world_size} ranks the bus bandwidth is {share} of the link's rate"
 
@@ -140,7 +144,7 @@ LINKS = "All 18 NVLinks of an H100: 450 GB/s in each direction; PCIe 5.0: 63 GB/
 def sweep_text(
     sizes: Sequence[int], rates: Mapping[str, Sequence[Sequence[float]]], backend: str, world_size: int
 ) -> tuple[str, str]:
-    """A title and a line below: the rate of the largest vector, and between which sizes half of it is reached."""
+    """A title and a line below: the rates of the smallest and of the largest vector."""
     measured = f"{world_size} ranks over {backend}, from {bytes_text(sizes[0])} to {bytes_text(sizes[-1])}"
     finding = f"{measured}. {LINKS}" if backend == "nccl" else measured
     if is_busy([runs for by_size in rates.values() for runs in by_size]):
@@ -148,13 +152,9 @@ def sweep_text(
     middle = [
         statistics.fmean(statistics.median(by_size[index]) for by_size in rates.values()) for index in range(len(sizes))
     ]
-    names = join([name.replace("_", "-") for name in rates])
-    names = f"{names[:1].upper()}{names[1:]}"
-    title = f"{names} reach a bus bandwidth of {bytes_text(middle[-1])}/s with {bytes_text(sizes[-1])}, and half of it "
-    half = next(index for index, rate in enumerate(middle) if rate >= middle[-1] / 2)
-    if half == 0:
-        return f"{title}already with {bytes_text(sizes[0])}", finding
-    return f"{title}between {bytes_text(sizes[half - 1])} and {bytes_text(sizes[half])}", finding
+    names = capital(join([name.replace("_", "-") for name in rates]))
+    least, most = (f"{bytes_text(middle[index])}/s with vectors of {bytes_text(sizes[index])}" for index in (0, -1))
+    return f"{names} reach a bus bandwidth of {least} and {most}", finding
 
 
 def compared(seconds: Mapping[str, Sequence[float]], plain: str, switch: str) -> Compared:
@@ -230,18 +230,61 @@ def peak_text(climbed: "Climb") -> str:
     return f"In brackets: share of the {peak / 1e12:.3g} TFLOP/s that the GPU reached in a product"
 
 
+LAUNCH_BOUND = 1.5
+"""With a CUDA graph a GPU is more than this many times as fast only if it waited for kernel launches before."""
+
+
 def gains_text(climbed: "Climb") -> str:
-    """The two rungs that gain most, each compared with the rung before it, and those that train fewer images."""
+    """What each rung gains over the rung before it: the two that gain most, those that gain nothing, and why."""
     taken = climbed.image_seconds()
     names = list(taken)
-    steps = {name: compared(taken, before, name) for before, name in zip(names, names[1:], strict=False)}
     if is_busy(taken.values()):
         return f"{BUSY}."
+    steps = {name: compared(taken, before, name) for before, name in zip(names, names[1:], strict=False)}
     most = sorted(steps, key=lambda name: steps[name].times, reverse=True)[:2]
     gains = join([f"{_change(name)} ({steps[name].times:.1f} times as fast as the rung before)" for name in most])
-    slower = [_change(name) for name, found in steps.items() if found.second_is_faster]
-    text = f"The two largest gains: {gains}."
-    return f"{text} Slower than the rung before: {join(slower)}." if slower else text
+    texts = [f"On the {gpu_name(climbed)} ({climbed.date}), the two largest gains were {gains}."]
+    if ties := [_change(name) for name, found in steps.items() if found.is_tie]:
+        texts.append(f"No clear gain: {join(ties)}.")
+    if slower := [f"{_change(name)} ({_slower(found)})" for name, found in steps.items() if found.second_is_faster]:
+        texts.append(f"Slower than the rung before: {join(slower)}.")
+    if DEFAULT in taken and names[-1] != DEFAULT:
+        times = times_text(gain(taken, DEFAULT, names[-1]))
+        texts.append(
+            f"From {_change(DEFAULT)}, which is near PyTorch's default, to {_change(names[-1])}: {times} times."
+        )
+    if GRAPH in steps:
+        texts.append(_launches_text(steps))
+    return " ".join(texts)
+
+
+def launch_bound(graph: Compared) -> bool:
+    """Whether a GPU waited long for kernel launches: the graph, compared with the rung before, needs far less time."""
+    return graph.first_is_faster and graph.times > LAUNCH_BOUND
+
+
+def _launches_text(steps: Mapping[str, Compared]) -> str:
+    """How long the GPU waited for kernel launches before the rung `GRAPH`, and what this means for faster kernels."""
+    graph = steps[GRAPH]
+    if not graph.first_is_faster:
+        return "The CUDA graph isn't faster than the rung before, so the GPU hardly waited for kernel launches."
+    waited = percent(1 - 1 / graph.times)
+    text = (
+        f"With the CUDA graph, the step was {times_text(graph.times)} times as fast, so before, the GPU "
+        f"probably waited for kernel launches during about {waited} of the time."
+    )
+    if not launch_bound(graph):
+        return f"{text} For the rest of the time it was computing, and there faster kernels do help."
+    if BFLOAT16 in steps and steps[BFLOAT16].times < LAUNCH_BOUND:
+        gained = times_text(steps[BFLOAT16].times)
+        return f"{text} This is probably why bfloat16 gained so little ({gained} times as fast)."
+    return text
+
+
+def _slower(found: Compared) -> str:
+    """In how many rounds the first was the slower one: "in 9 of 9 rounds"."""
+    ratios = found.ratios.values
+    return f"in {sum(ratio < 1 for ratio in ratios)} of {count(len(ratios), 'round')}"
 
 
 def larger_batch_text(climbed: "Climb") -> str:
@@ -254,7 +297,7 @@ def larger_batch_text(climbed: "Climb") -> str:
         return f"{where}{BUSY}."
     few, many = images[before], images[after]
     times = f"{times_text(found.times)} times as many images per second as {few:,}"
-    return f"{where}A step with {many:,} images trains {times}."
+    return f"{where}A step with {many:,} images trains {times}, and its MFU is {percent(climbed.mfu()[after].median)}."
 
 
 def _change(rung: str) -> str:
