@@ -529,9 +529,12 @@ assert run.bytes == cache_bytes + token_bytes
 run.timeline(f"The cache of 24 tokens moves once: {cache_bytes:,} bytes")
 
 # %% [markdown]
-# The answer is the same as before, and the bytes are exactly those of the formula. When does it pay to move the
-# cache? Let's count the waiting that a new prompt causes. If it is read on the decoding rank, every running answer
-# waits while it is read. If it is read on the other rank, only its own answer waits, for the cache to arrive:
+# The answer is the same as before, and the bytes are exactly those of the formula. Each message waits for the
+# receiver's announcement again, so even the 8 bytes of the token take longer than one latency.
+#
+# When does it pay to move the cache? Let's count the waiting that a new prompt causes. If it is read on the decoding
+# rank, every running answer waits while it is read. If it is read on the other rank, only its own answer waits, for
+# the cache to arrive:
 #
 # - read on the decoding rank: (running answers) × (seconds to read the prompt);
 # - moved: $\alpha + \beta \cdot$ (bytes of its cache).
@@ -544,8 +547,8 @@ run.timeline(f"The cache of 24 tokens moves once: {cache_bytes:,} bytes")
 # break-even is at 104.9 ÷ 32.4, or 3.24, running answers. With 3 of them it is better to read the prompt on the
 # decoding rank, and with 4 it is better to move the cache.
 #
-# **Predict.** Where is the break-even if the prompt is four times as long? And where is it with the first prompt, if
-# the link has 40 Gbit/s? Both links have a latency of 20 µs, which hardly counts.
+# **Predict.** Where is the break-even if the prompt is four times as long? And where is it if the prompt keeps its
+# length, and the link has 40 Gbit/s? Both links have a latency of 20 µs, which hardly counts.
 
 # %%
 course.predict("infer_apart", within=1.05, longer=..., faster=...)
