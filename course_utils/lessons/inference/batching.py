@@ -95,18 +95,6 @@ def waiting_steps(requests: Sequence[tuple[int, int]], stays: Sequence[tuple[int
     return [begins - arrives for (arrives, _), (_, begins, _) in zip(requests, stays, strict=True)]
 
 
-def latency_steps(requests: Sequence[tuple[int, int]], stays: Sequence[tuple[int, int, int]]) -> list[int]:
-    """Return how many steps pass for each request from its arrival to its last token."""
-    return [ends - arrives for (arrives, _), (_, _, ends) in zip(requests, stays, strict=True)]
-
-
-def in_system(requests: Sequence[tuple[int, int]], stays: Sequence[tuple[int, int, int]]) -> list[int]:
-    """Return how many requests wait or have a slot in each step, from step 0 to the last one."""
-    steps = max((ends for *_, ends in stays), default=0)
-    pairs = list(zip(requests, stays, strict=True))
-    return [sum(arrives <= step < ends for (arrives, _), (_, _, ends) in pairs) for step in range(steps)]
-
-
 def slot_use(stays: Sequence[tuple[int, int, int]], slots: int) -> float:
     """Return the share of all slots in which a token is written, from the first step in which any is to the last."""
     if not stays:

@@ -9,18 +9,9 @@ Serving"; Patel et al. 2024, "Splitwise: Efficient Generative LLM Inference Usin
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from course_utils.errors import CourseError
-from course_utils.lessons.messages.played_computation import compute_for
-
-if TYPE_CHECKING:  # a notebook's kernel imports this module and must not load MPI: the ranks do
-    from mpi4py import MPI
-
-PREFILL, DECODE = 0, 1
-"""The rank that reads prompts, and the one that writes answers."""
 
 
 class Prefill(NamedTuple):
@@ -103,50 +94,3 @@ def place_prefill(
         else:
             queue_here += seconds
     return apart
-
-
-class Waited(NamedTuple):
-    """What a run of `played_serving` has counted on the rank that decodes.
-
-    Attributes:
-        running: seconds for which each running answer waited for a prompt to be read.
-        first_token: seconds from the prompt's arrival until its own first token could be written.
-    """
-
-    running: float
-    first_token: float
-
-
-def played_serving(
-    comm: "MPI.Intracomm", apart: bool, tokens: int, costs: Prefill, step_seconds: float
-) -> Waited | None:
-    """Play a decoding rank on which a prompt arrives after its second step; the computations take time and do nothing.
-
-    Args:
-        comm: of two ranks. If `apart`, rank 0 reads the prompt and sends the cache to rank 1, which decodes and tests
-            after each step whether it has arrived. Otherwise rank 1 does both.
-        tokens: of the prompt.
-        step_seconds: of a step of decoding.
-
-    Returns:
-        What rank 1 has counted; None on rank 0.
-    """
-    from mpi4py import MPI
-
-    nbytes = costs.cache_bytes * tokens
-    if comm.rank == PREFILL:
-        compute_for(comm, 2 * step_seconds)  # the prompt arrives
-        if apart:
-            compute_for(comm, costs.seconds(tokens))
-            comm.Send(np.zeros(nbytes, np.uint8), dest=DECODE)
-        return None
-    cache = np.empty(nbytes, np.uint8)
-    compute_for(comm, 2 * step_seconds)
-    arrived = MPI.Wtime()
-    if not apart:
-        compute_for(comm, costs.seconds(tokens))
-        return Waited(MPI.Wtime() - arrived, MPI.Wtime() - arrived)
-    request = comm.Irecv(cache, source=PREFILL)
-    while not request.Test():  # goes on decoding: the running answers wait for nothing
-        compute_for(comm, step_seconds)
-    return Waited(0.0, MPI.Wtime() - arrived)

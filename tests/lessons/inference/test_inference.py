@@ -6,15 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-import course_utils as course
 from course_utils.errors import CourseError
-from course_utils.lessons.allreduce.cost_model import Network
 from course_utils.lessons.inference import sentences
 from course_utils.lessons.inference.batching import (
     TextRequest,
     continuous_batch,
-    in_system,
-    latency_steps,
     slot_use,
     static_batch,
     waiting_steps,
@@ -32,7 +28,7 @@ from course_utils.lessons.inference.experiments import (
     token_seconds,
 )
 from course_utils.lessons.inference.kv_cache import KVCache, kv_cache_bytes
-from course_utils.lessons.inference.prefill_placement import Prefill, break_even, place_prefill, played_serving
+from course_utils.lessons.inference.prefill_placement import Prefill, break_even, place_prefill
 from course_utils.lessons.inference.queueing import mean_waiting_steps, random_requests
 from course_utils.lessons.inference.request_server import cut_over_ranks, double_model, drawn_prompts, serve
 from course_utils.lessons.inference.speculation import (
@@ -191,13 +187,6 @@ def test_continuous_batching_step_by_step() -> None:
         assert continuous_batch(requests, slots) == [found[number] for number in range(30)]
 
 
-@pytest.mark.parametrize("batching", [continuous_batch, static_batch])
-def test_littles_law_is_exact(batching) -> None:
-    requests = random_requests(np.random.default_rng(3), 100, 0.3, [2, 10, 14])
-    stays = batching(requests, 4)
-    assert sum(in_system(requests, stays)) == sum(latency_steps(requests, stays))
-
-
 @pytest.mark.parametrize("bad", [([(0, 1)], 0), ([(0, 0)], 1), ([(3, 1), (2, 1)], 1)])
 @pytest.mark.parametrize("batching", [continuous_batch, static_batch])
 def test_bad_requests_are_rejected(batching, bad) -> None:
@@ -237,16 +226,6 @@ def test_a_prompt_goes_where_it_causes_less_waiting() -> None:
     for bad in (([0], 1), ([4], -1)):
         with pytest.raises(CourseError):
             place(*bad)
-
-
-@pytest.mark.parametrize("tokens", [1, 50, 1000])
-def test_virtual_ranks_wait_as_long_as_the_formula_says(tokens) -> None:
-    two = course.start(2, where="nowhere", network=Network(COSTS.alpha, COSTS.beta))
-    together, apart = (two.run(played_serving, way, tokens, COSTS, 1e-3).results[1] for way in (False, True))
-    assert together.running == pytest.approx(COSTS.seconds(tokens))
-    assert apart.running == 0
-    exact = COSTS.seconds(tokens) + COSTS.moving_seconds(tokens)
-    assert exact <= apart.first_token * (1 + 1e-9) <= exact + 1.1e-3  # found at the end of a step
 
 
 # --- speculation ----------------------------------------------------------------------------------------------------
