@@ -119,7 +119,7 @@ LESSONS: tuple[Lesson, ...] = (
         4,
         (7, 10),
         part_2=SecondPage("Why keep everything P times?", 50),
-        further_minutes=80,
+        further_minutes=95,
     ),
     Lesson("12_strategy_search", "Can the machine choose for us?", 55, 2, (11,), further_minutes=80),
     Lesson(
@@ -132,10 +132,10 @@ LESSONS: tuple[Lesson, ...] = (
         further_minutes=75,
     ),
     Lesson("14_profiling", "Where did the time go?", 55, 4, (3, 7), further_minutes=40),
-    Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, (8, 12, 13, 14), further_minutes=40),
+    Lesson("15_read_the_manual", "Can I now read any framework's manual?", 50, 4, (8, 12, 13, 14), further_minutes=50),
     Lesson("16_experts", "What if only some weights are used?", 50, 4, (11,), further_minutes=60),
     Lesson("17_long_texts", "What if the text does not fit?", 50, 4, (9,), further_minutes=50),
-    Lesson("18_failures", "What if a rank dies?", 55, 4, (11, 13), further_minutes=30),
+    Lesson("18_failures", "What if a rank dies?", 55, 4, (11, 13), further_minutes=25),
     Lesson("19_inference", "What does one answer cost?", 55, 4, (3, 9), further_minutes=30),
 )
 

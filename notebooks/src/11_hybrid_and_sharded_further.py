@@ -22,7 +22,7 @@
 # 8. *What else did Llama 3 send?*: the length of a step and two more axes, on paper
 # 9. *PyTorch clips DTensors by itself*: the norm of a gradient that is cut
 #
-# *80 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, 3 to 20 minutes for each section*
+# *95 minutes · optional, after [lesson 11](11_hybrid_and_sharded.ipynb) · 4 ranks, 3 to 20 minutes for each section*
 
 # %%
 from itertools import combinations

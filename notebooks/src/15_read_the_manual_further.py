@@ -20,7 +20,7 @@
 # 6. *What must you know about the network?*: lines of code, counted
 # 7. *Two old paragraphs*: where those of lesson 15 come from
 #
-# *40 minutes · optional, after [lesson 15](15_read_the_manual.ipynb) · 4 ranks, 2 to 15 minutes for each section*
+# *50 minutes · optional, after [lesson 15](15_read_the_manual.ipynb) · 4 ranks, 2 to 15 minutes for each section*
 
 # %%
 import torch

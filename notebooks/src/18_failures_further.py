@@ -17,7 +17,7 @@
 # 4. *The batch becomes smaller, or there are spares*: what each of the two costs
 # 5. *PyTorch saves in pieces, too*: the lesson's checkpoint with `torch.distributed.checkpoint`
 #
-# *30 minutes · optional, after [lesson 18](18_failures.ipynb) · 4 ranks*
+# *25 minutes · optional, after [lesson 18](18_failures.ipynb) · 4 ranks*
 
 # %%
 import time

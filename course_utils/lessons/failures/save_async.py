@@ -7,7 +7,11 @@ from pathlib import Path
 import numpy as np
 
 
-def save_async(file: Path, state: np.ndarray, write: Callable[[Path, np.ndarray], None]) -> "Future[None]":
+def save_async(
+    file: Path,
+    state: np.ndarray,
+    write: Callable[[Path, np.ndarray], None],
+) -> "Future[None]":
     """Save a copy of the state in the background, and return before it is written.
 
     The caller may change `state` as soon as the function has returned. What is saved is the state
