@@ -795,7 +795,7 @@ def two_groups(comm, updates, S, writing, training, varied=False, most=None):
 # Here are two trainers and two generators, once with $S = 0$ and once with $S = 1$. A batch takes 20 ms to write, and
 # an update takes 10 ms:
 
-# %% tags=["figure:08_generators"]
+# %%
 from course_utils.lessons.parameter_server import ages_text
 
 ranks = course.start(6)
@@ -864,7 +864,7 @@ for S in (0, 1, 2, 4, 8):
 # repair. Each answer counts by the ratio of how probable it is *now* and how probable it was when it was *written*, but
 # at most twice:
 
-# %% tags=["figure:08_lag"]
+# %%
 from course_utils.lessons.parameter_server import lag_text
 
 limits = [0, 1, 2, 4, 8]
@@ -935,7 +935,7 @@ def with_shards(comm, updates=3):
 # %% tags=["raises-exception"]
 ranks.run(with_shards, ranks=4)
 
-# %% tags=["figure:08_only_rank_0"]
+# %%
 ranks.waits()
 
 # %% [markdown]

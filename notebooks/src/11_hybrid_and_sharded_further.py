@@ -580,7 +580,7 @@ def own_rows(momenta, orthogonalise):
     return [orthogonalise(rows) for rows in momenta]
 
 
-# %% tags=["figure:11_muon_drift"]
+# %%
 from course_utils.lessons.data_parallel import mean_losses
 from course_utils.lessons.hybrid_and_sharded import first_matrices, muon_drift_text
 from course_utils.lessons.hybrid_and_sharded import train_muon, train_muon_serially
@@ -650,7 +650,7 @@ def replicate(momenta, orthogonalise):  # whole matrices
 # Here is what a rank has in each of them, found in a run of one step. In the second column you can see which rows are
 # there when a rank orthogonalises:
 
-# %% tags=["figure:11_muon_blocks"]
+# %%
 from course_utils.lessons.hybrid_and_sharded import shard_pictures
 
 ways = {"own rows": own_rows, "gather": gather, "owner": owner, "replicate": replicate}
@@ -673,7 +673,7 @@ shard_pictures.muon(one_step, train_muon_serially(batches[:1]))
 # %%
 course.predict("muon_owner", within=1.05, KB=...)
 
-# %% tags=["figure:11_muon_ways"]
+# %%
 from course_utils.lessons.hybrid_and_sharded import muon_ways_text, sent_for
 from course_utils.lessons.hybrid_and_sharded import times_orthogonalised
 

@@ -914,7 +914,7 @@ def make_step(hidden, bf16=False, compiled=False):
     return step
 
 
-# %% tags=["figure:13_switches"]
+# %%
 from course_utils.lessons.gpu_nodes import by_width, compiling_text, widths_text
 
 patient = False  # True: try torch.compile as well, which may take half a minute

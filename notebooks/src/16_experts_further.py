@@ -234,7 +234,7 @@ course.draw.loss_curves(losses, better_text(ends), y="training loss")
 # fair share, because the load of a rank is the mean of the loads of its experts. The next picture shows both for the
 # last step of the two training runs:
 
-# %% tags=["figure:16_loads"]
+# %%
 from course_utils.lessons.experts import load_text, pictures
 
 loads = {name: run.loads[-1] for name, run in found.items()}
@@ -386,7 +386,7 @@ def beside_one_process(multiply, dtype, push):
     return (answers - wanted).abs().max().item(), group_sizes
 
 
-# %% tags=["figure:16_dropless"]
+# %%
 from course_utils.lessons.experts import load_text, pictures
 
 loads = {}

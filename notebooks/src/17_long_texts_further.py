@@ -328,7 +328,7 @@ print(f"ring: {ring['forward']:,.0f} bytes forward, {ring['backward']:,.0f} back
 #
 # Is the pack in order the better choice, then? Here are both numbers for the 200 random packs on 8 ranks:
 
-# %% tags=["figure:17_needed"]
+# %%
 generator = torch.Generator().manual_seed(0)  # the same packs as above
 needed = {name: [] for name in found}
 for _ in range(200):
