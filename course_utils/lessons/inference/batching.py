@@ -93,11 +93,3 @@ def check_requests(requests: Sequence[tuple[int, int]], slots: int) -> None:
 def waiting_steps(requests: Sequence[tuple[int, int]], stays: Sequence[tuple[int, int, int]]) -> list[int]:
     """Return for how many steps each request waits before it gets a slot."""
     return [begins - arrives for (arrives, _), (_, begins, _) in zip(requests, stays, strict=True)]
-
-
-def slot_use(stays: Sequence[tuple[int, int, int]], slots: int) -> float:
-    """Return the share of all slots in which a token is written, from the first step in which any is to the last."""
-    if not stays:
-        return 0.0
-    first, last = min(begins for _, begins, _ in stays), max(ends for *_, ends in stays)
-    return sum(ends - begins for _, begins, ends in stays) / (slots * (last - first))

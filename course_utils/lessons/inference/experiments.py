@@ -48,16 +48,6 @@ def weights_in_blocks(model: nn.Sequential) -> int:
     return sum(layer.weight.numel() for layer in linear)
 
 
-def apart_from_reading_again(prompt: int, answer: int) -> float:
-    """Return how far the logits with a cache are from those of reading the whole text again, in float64, at most."""
-    model = double_model()
-    text = drawn_tokens(prompt + answer)
-    cache = KVCache.of(model)
-    rows = [read_tokens(model, [text[:prompt]], [cache])]
-    rows += [read_tokens(model, [token[None]], [cache]) for token in text[prompt:]]
-    return (torch.cat(rows) - read_again(model, text)).abs().max().item()
-
-
 # --- decoding over ranks --------------------------------------------------------------------------------------------
 
 
@@ -164,19 +154,6 @@ def first_layers(model: nn.Sequential, blocks: int) -> nn.Sequential:
     """
     kept = [layer for layer in model if isinstance(layer, Block)][:blocks]
     return nn.Sequential(model[0], *kept, model[-1])
-
-
-def count_rounds(
-    start: Sequence[int],
-    draft: Distribution,
-    target: Distribution,
-    length: int,
-    rounds: int,
-    generator: np.random.Generator,
-    rule: Rule = accept_or_resample,
-) -> list[list[int]]:
-    """Return what each of many rounds adds, all of which begin with the same text."""
-    return [speculative_round(start, draft, target, length, generator, rule) for _ in range(rounds)]
 
 
 def pair_counts(

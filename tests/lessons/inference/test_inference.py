@@ -11,17 +11,16 @@ from course_utils.lessons.inference import sentences
 from course_utils.lessons.inference.batching import (
     TextRequest,
     continuous_batch,
-    slot_use,
     static_batch,
     waiting_steps,
 )
-from course_utils.lessons.inference.cached_model import read_tokens, write_greedily
+from course_utils.lessons.inference.cached_model import read_again, read_tokens, write_greedily
 from course_utils.lessons.inference.decode_step import layer_part
 from course_utils.lessons.inference.experiments import (
-    apart_from_reading_again,
     decode_steps_beside_one_process,
     decoded_beside_one_process,
     distribution_of,
+    drawn_tokens,
     first_layers,
     pair_counts,
     pair_probabilities,
@@ -79,7 +78,12 @@ def test_heads_that_cannot_be_divided_are_rejected() -> None:
 
 @pytest.mark.parametrize(("prompt", "answer"), [(1, 8), (7, 1), (20, 12)])
 def test_a_cache_changes_nothing(prompt, answer) -> None:
-    assert apart_from_reading_again(prompt, answer) <= 1e-12
+    model = double_model()
+    text = drawn_tokens(prompt + answer)
+    cache = KVCache.of(model)
+    rows = [read_tokens(model, [text[:prompt]], [cache])]
+    rows += [read_tokens(model, [token[None]], [cache]) for token in text[prompt:]]
+    assert (torch.cat(rows) - read_again(model, text)).abs().max().item() <= 1e-12
 
 
 def test_a_batch_of_texts_is_each_text_alone() -> None:
@@ -152,9 +156,7 @@ def test_a_slot_is_taken_as_soon_as_it_is_free() -> None:
     requests = [(0, 2), (0, 3), (0, 3), (0, 8), (0, 4)]
     assert continuous_batch(requests, 4) == [(0, 0, 2), (1, 0, 3), (2, 0, 3), (3, 0, 8), (0, 2, 6)]
     assert static_batch(requests, 4) == [(0, 0, 2), (1, 0, 3), (2, 0, 3), (3, 0, 8), (0, 8, 12)]
-    assert slot_use(static_batch(requests[:4], 4), 4) == 0.5
     assert waiting_steps(requests, continuous_batch(requests, 4)) == [0, 0, 0, 0, 2]
-    assert slot_use([], 4) == 0
 
 
 @pytest.mark.parametrize("batching", [continuous_batch, static_batch])
