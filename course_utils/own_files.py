@@ -1,6 +1,7 @@
 """Files that the course writes where a learner or teacher says, what is there already, and whether there is room."""
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,21 @@ def trial_file(folder: Path) -> Iterator[IO[bytes]]:
         file.write(bytes(_TRIAL_BYTES))
         file.flush()
         yield file
+
+
+@contextlib.contextmanager
+def whole_file(file: Path) -> Iterator[IO[bytes]]:
+    """A file to write into, of which a reader finds the old content or the new one, and never a half.
+
+    It is written beside its place, forced onto the disk, and then renamed: POSIX lets no one see a rename half done.
+    A crash while writing leaves the old file. Only one process may write it.
+    """
+    scratch = file.with_suffix(".new")
+    with scratch.open("wb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
+    scratch.replace(file)
 
 
 def replace_own(path: Path, text: str, mark: str, other: str, advice: str = "Choose a different file.") -> None:

@@ -14,8 +14,8 @@ import torch
 
 from course_utils.data import digits_arrays
 from course_utils.lessons.autodiff_and_optimizers.optimizers import adam_step
-from course_utils.lessons.failures.sharded_checkpoint import write_array
 from course_utils.lessons.sgd.digits_network import flat, loss_and_gradients, new_network, unflat
+from course_utils.own_files import whole_file
 
 BATCH = 32
 """Images of each replica in a step."""
@@ -64,9 +64,8 @@ def update(state: torch.Tensor, gradient: torch.Tensor, step: int) -> None:
 
 def save_state(folder: Path, state: torch.Tensor, step: int) -> None:
     """Write a checkpoint into the folder; the previous one stays until the new one is complete."""
-    scratch = folder / "checkpoint.npy.new"
-    write_array(scratch, np.append(state.numpy(), step))
-    scratch.replace(folder / "checkpoint.npy")
+    with whole_file(folder / "checkpoint.npy") as stream:
+        np.save(stream, np.append(state.numpy(), step))
 
 
 def load_state(folder: Path) -> tuple[torch.Tensor, int]:

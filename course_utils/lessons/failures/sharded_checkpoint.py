@@ -10,6 +10,7 @@ import numpy as np
 
 from course_utils.errors import CourseError
 from course_utils.lessons.failures.reshard import reshard
+from course_utils.own_files import whole_file
 
 TABLE = "table.json"
 """The file that lists which numbers are in which file. It is written last, so without it nothing is complete."""
@@ -42,12 +43,8 @@ def save_piece(folder: Path, rank: int, piece: np.ndarray) -> None:
 
 def write_table(folder: Path, saved: Sequence[tuple[int, int]]) -> None:
     """Write which numbers each file holds, after all files are complete."""
-    scratch = folder / f"{TABLE}.new"
-    with scratch.open("w") as stream:
-        json.dump([list(bounds) for bounds in saved], stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(folder / TABLE)
+    with whole_file(folder / TABLE) as stream:
+        stream.write(json.dumps([list(bounds) for bounds in saved]).encode())
 
 
 def load_piece(folder: Path, begin: int, end: int) -> LoadedPiece:

@@ -1,7 +1,6 @@
 """What a training needs to go on where it stopped: weights, optimizer, place in the data, and random states."""
 
 import json
-import os
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from course_utils.errors import CourseError
+from course_utils.own_files import whole_file
 
 CHECKPOINT = "checkpoint.pt"
 """The file's name, in the folder of the training."""
@@ -45,16 +45,11 @@ class Place:
 def save_checkpoint(file: Path, content: dict[str, Any]) -> None:
     """Write a checkpoint so that a reader finds the old one or the new one, and never a half.
 
-    It is written beside its place, forced onto the disk, and then renamed: POSIX lets no one see a rename half done.
-    A crash while writing leaves the old checkpoint. Only one process may write it.
+    Only one process may write it.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    scratch = file.with_suffix(".new")
-    with scratch.open("wb") as stream:
+    with whole_file(file) as stream:
         torch.save(content, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(file)
 
 
 def load_checkpoint(file: Path) -> dict[str, Any] | None:
